@@ -27,6 +27,7 @@ from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
+from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.durations import checked_limit
@@ -188,7 +189,7 @@ class Run(Generic[OwnResultT]):
         Raises:
             ResultTimeoutError: the run is still active after the timeout.
         """
-        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)):
+        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)), slot_lent():
             await self._job.done.wait()
         if not self._job.done.is_open:
             raise ResultTimeoutError(
@@ -231,7 +232,8 @@ class Run(Generic[OwnResultT]):
         """
         self._cancel(self._job, reason)
         if wait:
-            await self._job.done.wait()
+            with slot_lent():
+                await self._job.done.wait()
         return self.status
 
 
@@ -400,7 +402,7 @@ class StoredRun(Run[OwnResultT]):
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
         pause = self.access.make_pause(self._looked or time.monotonic())
-        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)):
+        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)), slot_lent():
             # The row of a run that was just started is known: its news come next.
             if self._looked and self.access.hears and self._row.status in OPEN_STATUSES:
                 self._looked = 0.0

@@ -138,7 +138,8 @@ class StoredRunMethods(LifecycleMethods):
                 do='start runs in a system with role="accept" or "both"',
             )
         actor = self._actor
-        full = len(actor.jobs) >= actor.limits.max_runs - self._policy.reserve
+        taken = len(actor.jobs) - len(actor.lent)
+        full = taken >= actor.limits.max_runs - self._policy.reserve
         if graph in self._policy.max_runs_of:
             full = full or not self._graph_room()[graph]
         return self._policy.role == "accept" or full or delayed

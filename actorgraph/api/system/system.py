@@ -81,8 +81,8 @@ class ActorSystem(StoredRunMethods):
         saver: default the one that the graphs were compiled with, or one in memory. It is opened
             and closed with the system unless it is open already.
         store: for the graphs' nodes; default their own.
-        max_runs: the most active runs. Beyond this or the next two limits `start` raises
-            `SystemBusyError`.
+        max_runs: the most active runs; one that waits, in a node, for another run of the system
+            doesn't count. Beyond this or the next two limits `start` raises `SystemBusyError`.
         max_queued: the most runs that wait for a slot or for their thread.
         max_waiting: the most runs that wait for one thread; also the most delayed ones of a thread.
         max_threads: worker threads for sync nodes; default the process's 256.

@@ -18,6 +18,7 @@ from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import SystemBusyError, ThreadBusyError
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.job import LEASE_LOST, Job
+from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.superstep.thread_batches import ThreadFacts
@@ -141,7 +142,8 @@ class SystemThreads(GraphThreads):
         while True:
             jobs = self._open_jobs(thread_id)
             if jobs:
-                await jobs[0].done.wait()
+                with slot_lent():
+                    await jobs[0].done.wait()
                 continue
             rows = await self._open_runs([thread_id])
             if not rows:

@@ -49,6 +49,7 @@ from actorgraph.runtime.system.job import (
     publish_outcome,
     store_status,
 )
+from actorgraph.runtime.system.lent_slots import LentSlots
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
@@ -104,6 +105,7 @@ class SystemActor:
         on_held: functions to call with each run that another system keeps from its thread.
         limiter: limits the worker threads of sync nodes; None without `max_threads`.
         watchdog: of the event loop; None without `loop_limit_s`.
+        lent: the slots of runs that wait for other runs of the system.
         trials: begins the runs that may be what kills processes.
         lease: waits before a task begins if the lease of its run's owner is over; None without a
             lease.
@@ -135,6 +137,7 @@ class SystemActor:
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
+        self.lent = LentSlots(self._fill)
         self.trials = Trials(
             limits.attempts_max, spawn=self._spawn, fill=self._fill, active=lambda: self.active
         )
@@ -156,6 +159,7 @@ class SystemActor:
         self.host, self.owner, self.group = host, owner, group
         self._keeping = host if self.keeps else None
         self.trials.open(self._keeping, group)
+        group.start_soon(self.lent.serve)
         self._thread = threading.get_ident()
         self.accept_pace = Pace(group)
         self.begin_pace = Pace(group, lambda: host.writer.waiting)
@@ -263,7 +267,7 @@ class SystemActor:
         limits = self.limits
         if self.draining is not None or self.group is None:
             return closed_system(closing=self.draining is not None)
-        waits = self.active + more >= limits.max_runs or (
+        waits = self.taken + more >= limits.max_runs or (
             if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
         )
         if waits and self.queued + more >= limits.max_queued:
@@ -300,8 +304,17 @@ class SystemActor:
             self._by_thread.pop(job.thread_id, None)
 
     def runs_by_graph(self) -> Counter[str]:
-        """Count the open runs of each graph, with those that are about to be taken."""
-        return Counter(job.row.graph for job in self.jobs.values()) + self.coming
+        """Count the open runs of each graph, with those that are about to be taken.
+
+        Without those that have lent their slot.
+        """
+        jobs = [job for job in self.jobs.values() if job.id not in self.lent]
+        return Counter(job.row.graph for job in jobs) + self.coming
+
+    @property
+    def taken(self) -> int:
+        """Number of slots that are in use."""
+        return self.active - len(self.lent)
 
     @property
     def queued(self) -> int:
@@ -347,7 +360,7 @@ class SystemActor:
             return
         if self.trials.takes(job):
             return
-        if self.active >= self.limits.max_runs or self.trials.holding:
+        if self.taken >= self.limits.max_runs or self.trials.holding:
             self.ready.append(job)
             return
         self._spawn(job)
@@ -382,6 +395,7 @@ class SystemActor:
     def _hold(self, job: Job) -> None:
         """Put back a run whose thread another system has; its slot goes to another run."""
         job.hold_back()
+        self.lent.forget(job)
         self.active -= 1
         if self.draining is not None:
             job.end(self.draining)
@@ -447,6 +461,7 @@ class SystemActor:
 
     def _enter(self, job: Job) -> None:
         """Set up a run's context, from which those of its nodes are copied."""
+        self.lent.enter(job)
         SYSTEM_LIMITER.set(self.limiter)
         SYSTEM_LEASE.set(
             None if self.lease is None else partial(self.lease, job.row.owner or self.owner)
@@ -457,6 +472,7 @@ class SystemActor:
     async def _leave(self, job: Job, outcome: RunOutcome) -> None:
         job.left(outcome, self.draining)
         await publish_outcome(job, self._keeping, self.owner, self.limits.drain_timeout_s)
+        self.lent.forget(job)
         self.active -= 1
         self.counts["supersteps"] += job.supersteps
         self._settle(job)
@@ -508,7 +524,7 @@ class SystemActor:
 
     def _fill(self) -> None:
         """Begin waiting runs while there are free slots."""
-        while self.ready and self.active < self.limits.max_runs and self.draining is None:
+        while self.ready and self.taken < self.limits.max_runs and self.draining is None:
             if self.trials.holding:
                 return
             following = self.ready.popleft()

@@ -190,6 +190,7 @@ class DispatchActor:
         self._rows = RowBatches(host)
         actor.on_left.append(self._on_left)
         actor.trials.on_released.append(self.freed)
+        actor.lent.on_lent.append(self.freed)
 
     async def serve(self) -> None:
         """Take part until cancelled. The dispatcher is open."""
@@ -271,7 +272,8 @@ class DispatchActor:
         if self._actor.trials.holding:
             return 0, 0
         rescued = sum(job.rescued for job in jobs.values()) if reserve else 0
-        return room(len(jobs), rescued, self._actor.limits.max_runs, reserve)
+        taken = len(jobs) - len(self._actor.lent)
+        return room(taken, rescued, self._actor.limits.max_runs, reserve)
 
     def _full_graphs(self) -> set[str]:
         """The graphs of which the system has as many runs as it may."""

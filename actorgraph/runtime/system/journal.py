@@ -22,6 +22,7 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
+from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
@@ -304,7 +305,8 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
                 # Closed only after its last event: `visible`, read before, may lack that one.
                 if journal.closed and place.offset >= journal.last:
                     return None
-                await journal.wait_after(place.offset)
+                with slot_lent():
+                    await journal.wait_after(place.offset)
                 continue
             event = journal.at(place.offset + 1)
             if event is not None:

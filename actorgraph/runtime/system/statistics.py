@@ -77,7 +77,7 @@ def statistics_of(
     limits, writer = actor.limits, None if actor.host is None else actor.host.writer
     unsaved = 0 if writer is None else writer.waiting_bytes
     watch = actor.watchdog
-    full = actor.active >= limits.max_runs and actor.queued >= limits.max_queued
+    full = actor.taken >= limits.max_runs and actor.queued >= limits.max_queued
     return SystemStatistics(
         active=actor.active,
         queued=actor.queued,

@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import gap
+from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import EVENTS_PAGE
 from actorgraph.values.systems import RunEvent
 
@@ -110,7 +111,8 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         elsewhere = self._elsewhere
         if not self._is_behind and elsewhere.draining() is None:
             self._is_behind = True
-            await elsewhere.pause()
+            with slot_lent():
+                await elsewhere.pause()
         await self._turn_page()
         if self._events:
             return
