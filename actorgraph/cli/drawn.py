@@ -132,7 +132,7 @@ def draw_threads(out: "Console", found: ThreadList) -> None:
             age_text(row.age_s),
             str(row.step),
             moment(row.updated_at),
-            visible(", ".join(row.next)),
+            visible(row.error.partition("\n")[0] or ", ".join(row.next)),
         )
         for row in found.threads
     ]

@@ -24,6 +24,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
         next: the nodes that run next.
         graph: the graph's name in the system that runs it; "" if unknown.
         metadata: of its newest checkpoint: what callers gave.
+        error: why it can't be read; "" if it can.
     """
 
     thread_id: str
@@ -35,6 +36,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     next: tuple[str, ...]
     graph: str
     metadata: dict[str, Any]
+    error: str = ""
 
 
 class ThreadList(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from actorgraph.cli.printed import (
     ThreadLine,
     ThreadShown,
 )
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.studio.steps import checkpoint_of, parent_of
@@ -100,10 +101,13 @@ class ThreadReader:
         Args:
             runs: those that are open or parked.
         """
-        head = await self.head(thread_id)
         run = newest_open(runs) or next(iter(runs), None)
         graph = "" if run is None else run.graph
         busy = has_thread(newest_open(runs))
+        try:
+            head = await self.head(thread_id)
+        except (*UNREADABLE, *DAMAGED) as error:  # it must not hide the other threads of a list
+            return ThreadLine(thread_id, "error", "failed", -1, "", None, (), graph, {}, str(error))
         if head is None:
             phase, status = phase_of(PhaseFacts(), without_later(runs)), "busy" if busy else "idle"
             return ThreadLine(thread_id, status, phase, -1, "", None, (), graph, {})

@@ -9,11 +9,14 @@ import msgspec
 
 from actorgraph.api.config import address_of
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.pages import Pages
+from actorgraph.api.savers.listing import Listing
 from actorgraph.api.savers.stored_states import list_stored, read_stored
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import SystemOwner, cursor_behind
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo, moment_before, thread_status
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.sampling import StatisticsSample
@@ -21,6 +24,7 @@ from actorgraph.runtime.system.thread_runs import runs_of_threads, without_later
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.superstep.snapshot import iso
+from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, RunRow
 from actorgraph.values.thread_phase import PHASES, phase_of
@@ -196,13 +200,19 @@ class StudioReader:
     ) -> ThreadsPage:
         """List threads by their checkpoints, which are sorted by time."""
         rows, known, looked_at = list[ThreadEntry](), set[str](), 0
-        async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
+        # Without values: one thread that can't be read is listed like the others.
+        query = ListCheckpoints(None, "", limit=LOOKED_AT_MAX, bare=True)
+        heads: Pages[StoredCheckpoint] = Pages(Listing(self._host.reader.ask, query).page)
+        async for one in heads:
             looked_at += 1
-            place = one.config["configurable"]
-            if place.get("checkpoint_ns") or place["thread_id"] in known:
+            if one.thread_id in known:
                 continue
-            known.add(place["thread_id"])
-            entry = await self._stored_thread(place["thread_id"])
+            known.add(one.thread_id)
+            try:
+                entry = await self._stored_thread(one.thread_id)
+            except (*UNREADABLE, *DAMAGED):
+                made = iso(one.row.created)
+                entry = ThreadEntry(one.thread_id, "", "error", None, made, {}, phase="failed")
             if entry is None:  # removed meanwhile
                 continue
             fits = matches(entry, asked) and contains(entry.metadata, needed)

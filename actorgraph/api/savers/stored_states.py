@@ -1,8 +1,8 @@
 """States of threads as their saver alone knows them, for readers without the graph."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
+from actorgraph.api.pages import Pages
 from actorgraph.api.savers.checkpoint_methods import NO_GRAPH
 from actorgraph.api.savers.listing import Listing
 from actorgraph.codec import Codec
@@ -10,7 +10,7 @@ from actorgraph.codec.restore import restore, restore_claim
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.superstep.chunks import address
 from actorgraph.superstep.snapshot import stored_snapshot, unsaved_snapshot
-from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded
+from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
 from actorgraph.values.ids import CheckpointId
 from actorgraph.values.state_snapshot import StateSnapshot
 
@@ -33,14 +33,14 @@ async def read_stored(
     return _snapshot(codec, loaded, live=checkpoint is None)
 
 
-async def list_stored(
+def list_stored(
     host: Host,
     codec: Codec,
     thread_id: str,
     *,
     before: bytes | None = None,
     limit: int | None = None,
-) -> AsyncIterator[StateSnapshot]:
+) -> Pages[StateSnapshot]:
     """List the checkpoints of a thread's own namespace, newest first, as they were made.
 
     Args:
@@ -48,10 +48,11 @@ async def list_stored(
         limit: the most of them.
     """
     query = ListCheckpoints(thread_id, "", before=before, limit=limit)
-    listing = Listing(host.reader.ask, query)
-    while page := await listing.page():
-        for stored in page:
-            yield _snapshot(codec, Loaded(checkpoint=stored, head=stored.row.id), live=False)
+
+    def shown(stored: StoredCheckpoint) -> StateSnapshot:
+        return _snapshot(codec, Loaded(checkpoint=stored, head=stored.row.id), live=False)
+
+    return Pages(Listing(host.reader.ask, query).page, shown)
 
 
 def _snapshot(codec: Codec, loaded: Loaded, *, live: bool) -> StateSnapshot:

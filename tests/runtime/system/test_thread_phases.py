@@ -6,13 +6,17 @@ from operator import add
 from typing import Annotated, Any, TypedDict
 
 import anyio
+import msgspec
 import pytest
 
 from actorgraph import START, ActorSystem, Send, StateGraph, interrupt
 from actorgraph.api.savers.stored_states import list_stored, read_stored
 from actorgraph.checkpoints import SqliteSaver
+from actorgraph.cli import printed
+from actorgraph.cli.command_line import main
 from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.studio.studio_reader import ListFilter, StudioReader
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import AdoptRun, DropOwner, ListRuns, SetRun
 from tests.support.gates import Turnstile
@@ -88,6 +92,42 @@ class TestPhases:
             assert seen == [cut, cut, {"cut_off"}]
             assert history == [(), ("work", "work"), ("plan",), (START,)]
             assert ((await stored(saver)).phase, await phases(system)) == ("ended", {"ended"})
+
+    async def test_an_input_that_only_a_claim_holds_is_cut_off(self, saver):
+        """
+        A first run in "exit" mode stores no checkpoint before its end: its thread is known all the
+        same, by the claim, and an index of threads finds it.
+        """
+        seen: list[Any] = []
+
+        async def look(_: Log) -> Log:
+            head = await stored(saver)
+            indexed = getattr(saver, "indexes_threads", False)
+            seen.append((head.phase, head.next))
+            seen.append(await phases(system) if indexed else {"cut_off"})
+            return {"log": ["looked"]}
+
+        builder = StateGraph(Log).add_node(look).add_edge(START, "look")
+        graph = builder.compile(checkpointer=saver)
+        async with ActorSystem({"look": graph}, saver=saver) as system:
+            await graph.ainvoke({"log": []}, at("t"), durability="exit")
+
+        assert seen == [("cut_off", (START,)), {"cut_off"}]
+
+    async def test_a_join_that_is_due_comes_next(self, saver):
+        """
+        A reader without the graph knows the node behind two others, which no edge's channel names.
+        """
+        builder = StateGraph(Log)
+        for name in "abc":
+            builder.add_node(name, lambda _: {"log": ["done"]})
+        builder.add_edge(START, "a").add_edge(START, "b").add_edge(["a", "b"], "c")
+        graph = builder.compile(checkpointer=saver, interrupt_before=["c"])
+        await graph.ainvoke({"log": []}, at("t"))
+
+        head = await stored(saver)
+        assert (head.next, head.phase) == (("c",), "unfinished")
+        assert [task.name for task in head.tasks] == ["c"]
 
     async def test_questions_failures_and_breakpoints_have_three_words(self, saver):
         """
@@ -174,3 +214,42 @@ class TestOlderIndexes:
             found = await system.threads(phase="ended")
 
         assert [one.thread_id for one in found] == ["t"]
+
+
+class TestDamage:
+    def test_a_thread_that_cannot_be_read_hides_no_other(self, tmp_path, capsys):
+        """
+        The list of the command, and that of the studio over a database, have it as failed, beside
+        the others; the command's has the reason.
+        """
+        path = tmp_path / "runs.db"
+        with SqliteSaver(path) as saver:
+            for thread_id in ("good", "bad", "other"):
+                fan_out(lambda _: {}, saver).invoke({"log": ["x" * 50]}, at(thread_id))
+        with sqlite3.connect(path) as damaged:
+            damaged.execute(
+                "UPDATE blobs SET payload = x'c1c1', crc = NULL WHERE thread = "
+                "(SELECT thread FROM threads WHERE thread_id = 'bad')"
+            )
+            damaged.execute(
+                "UPDATE ranges SET payload = x'c1c1' WHERE thread = "
+                "(SELECT thread FROM threads WHERE thread_id = 'bad')"
+            )
+        damaged.close()
+
+        assert main(["threads", "--db", str(path), "--json"]) == 0
+        lines = msgspec.json.decode(capsys.readouterr().out, type=printed.ThreadList).threads
+
+        async def read() -> list[tuple[str, str]]:
+            async def allows(_: Any) -> bool:
+                return True
+
+            async with SqliteSaver(path) as saver:
+                reader = StudioReader(None, saver, "")
+                page = await reader.threads(ListFilter(), {}, None, allows)
+                return [(one.thread_id, one.phase) for one in page.rows]
+
+        told = {"good": "ended", "bad": "failed", "other": "ended"}
+        assert {one.thread_id: one.phase for one in lines} == told
+        assert [bool(one.error) for one in lines] == [one.thread_id == "bad" for one in lines]
+        assert dict(anyio.run(read)) == told
