@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from actorgraph.errors import (
     DeadlineError,
+    DrainTimeoutError,
     ErrorCode,
     GraphDrained,
     GraphRecursionError,
@@ -142,3 +143,12 @@ def pauses(state: RunState, names: Sequence[str], tasks: Iterable[Task]) -> bool
     if "*" in names:
         return any(not state.plan.callable[task.name].hidden for task in tasks)
     return any(task.name in names for task in tasks)
+
+
+def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:
+    """Make the error of a run whose saves were not acknowledged in time."""
+    return DrainTimeoutError(
+        f"saves {state.durable + 1} to {state.sent} of thread {state.thread_id!r} were not "
+        f"acknowledged within {timeout_s} s",
+        do="ainvoke(None, config) resumes from the last stored checkpoint",
+    )

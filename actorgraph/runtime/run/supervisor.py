@@ -24,7 +24,6 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
@@ -43,6 +42,7 @@ from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_str
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import Lineage, TaskCalls
 from actorgraph.superstep.advance import advance
+from actorgraph.superstep.limits import undrained_error
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.values.policies import Durability
@@ -589,15 +589,6 @@ def break_cycles(environment: RunEnvironment, calls: TaskCalls, receipts: Receip
     # finished runs pile up, and each collection has to look at every open run to find them.
     environment.report = receipts.deliver = _ignore
     calls.report = _ignore
-
-
-def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:
-    """Make the error of a run whose saves were not acknowledged in time."""
-    return DrainTimeoutError(
-        f"saves {state.durable + 1} to {state.sent} of thread {state.thread_id!r} were not "
-        f"acknowledged within {timeout_s} s",
-        do="ainvoke(None, config) resumes from the last stored checkpoint",
-    )
 
 
 def _ignore(_: object) -> None:
