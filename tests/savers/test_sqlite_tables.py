@@ -1,6 +1,7 @@
 """The tables of an SQLite file: columns, indexes, and what any SQLite client reads there."""
 
 import json
+import re
 
 import pytest
 
@@ -217,3 +218,31 @@ class TestTables:
 
 def _hex(*names: str | None) -> list[str]:
     return [(name or "").replace("-", "").upper() for name in names]
+
+
+def _texts(module):
+    """The statements of a module: alone, or in a tuple or dict of them."""
+    begin = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
+    for name, value in vars(module).items():
+        if isinstance(value, dict):
+            value = tuple(value.values())  # noqa: PLW2901 - of oldest first or not
+        texts = value if isinstance(value, tuple) else (value,)
+        if not name.startswith("_"):
+            yield from (text for text in texts if isinstance(text, str) and begin.match(text))
+
+
+def test_no_statement_looks_at_all_runs_or_values(path):
+    """
+    The number of runs, values and writes that a statement reads doesn't grow with other threads.
+    """
+    slow = []
+    with connected(path) as db:
+        for text in _texts(schema):
+            names = dict.fromkeys(re.findall(r":(\w+)", text), 1)
+            given = names or (1,) * text.count("?")
+            plan = db.execute("EXPLAIN QUERY PLAN " + text, given).fetchall()
+            scanned = re.compile(r"SCAN (runs|r|blobs|b|ranges|writes|w|events)\b")
+            slow += [(text, row[3]) for row in plan if scanned.match(row[3])]
+
+    assert slow == []
+    assert len([*_texts(schema)]) > 40

@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS runs (
     epoch       INTEGER NOT NULL DEFAULT 1,
     crc         INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idx_runs_thread ON runs (thread);
 
 CREATE TABLE IF NOT EXISTS checkpoints (
     thread         INTEGER NOT NULL,
