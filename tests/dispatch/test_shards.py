@@ -102,6 +102,23 @@ class TestRouting:
             with pytest.raises(RunNotFoundError):
                 await other.run(as_text(bytes(16)))
 
+    @pytest.mark.one_loop
+    async def test_lost_connections_are_replaced(self, places):
+        """
+        When the server, or a pooler, has ended all sessions, the map is read again all the same.
+        """
+        async with sharded(places) as system:
+            await system.refresh()
+            with psycopg.connect(places["one"][0], autocommit=True) as db:
+                db.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE pid <> pg_backend_pid() AND application_name LIKE 'actorgraph%'"
+                )
+            await system.refresh()
+            run = await system.start("g", "t", {"bar": []})
+
+            assert (await run.result())["bar"] == ["a"]
+
     async def test_savers_of_other_kinds_are_refused(self):
         """
         Only PostgreSQL has the tables of buckets.

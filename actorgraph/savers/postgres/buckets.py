@@ -6,9 +6,10 @@ shared lock until the end of their transaction, and a change of states waits for
 let through are stored by then. Blocking; for worker threads.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection
@@ -21,10 +22,12 @@ from actorgraph.savers.postgres.columns import Numbers, register_dumpers
 from actorgraph.storage.postgres.connections import OwnConnections
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
 from actorgraph.storage.postgres.timeouts import Timeouts, quoted
-from actorgraph.storage.postgres.translate import classify_error, translate
+from actorgraph.storage.postgres.translate import Attempts, classify_error, translate
 from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.values.shards import BUCKETS, BucketRow
 
+T = TypeVar("T")
+ATTEMPTS_MAX = 3
 MOVE_NAME = "actorgraph-buckets"
 """The name of a session while it works on buckets."""
 
@@ -163,8 +166,7 @@ class BucketTable:
 
     def is_enrolled(self) -> bool:
         """Whether the schema has states of buckets."""
-        with self.connected() as connection, self.transaction(connection) as cursor:
-            return self._is_enrolled(cursor)
+        return self._repeated(self._is_enrolled)
 
     def enrol(self, *, holds: bool) -> None:
         """Create the table and the triggers, unless they are there.
@@ -174,14 +176,7 @@ class BucketTable:
         Raises:
             InvalidConfigError: the schema has another name in the tables than here.
         """
-        with self.connected() as connection, self.transaction(connection) as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (self._key(cursor, "states"),))
-            if not self._is_enrolled(cursor):
-                cursor.execute(_TABLES)
-                cursor.execute(_functions(self._schema, self._key(cursor, "states")))
-                cursor.execute(_FILL, ("here" if holds else "away", BUCKETS - 1))
-                cursor.execute("INSERT INTO shard_name VALUES (%s)", (self.name,))
-            (known,) = cursor.execute("SELECT name FROM shard_name").fetchone()
+        known = self._repeated(partial(self._enrol, holds=holds))
         if known != self.name:
             raise InvalidConfigError(
                 f"the database given as {self.name!r} was called {known!r} before",
@@ -190,9 +185,42 @@ class BucketTable:
 
     def states(self) -> list[BucketRow]:
         """Read the states of all buckets, by bucket."""
-        with self.connected() as connection, self.transaction(connection) as cursor:
-            rows = cursor.execute(_STATES).fetchall()
+        rows = self._repeated(lambda cursor: cursor.execute(_STATES).fetchall())
         return [BucketRow(*row) for row in rows]
+
+    def _enrol(self, cursor: Any, *, holds: bool) -> str:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (self._key(cursor, "states"),))
+        if not self._is_enrolled(cursor):
+            cursor.execute(_TABLES)
+            cursor.execute(_functions(self._schema, self._key(cursor, "states")))
+            cursor.execute(_FILL, ("here" if holds else "away", BUCKETS - 1))
+            cursor.execute("INSERT INTO shard_name VALUES (%s)", (self.name,))
+        return cursor.execute("SELECT name FROM shard_name").fetchone()[0]
+
+    def _repeated(self, work: Callable[[Any], T]) -> T:
+        """Do what may be done twice in a transaction; again if the connection is lost.
+
+        Raises:
+            StorageError: the server refused a statement, or can't be reached.
+        """
+        attempts = Attempts(
+            renews=True,
+            reconnect_timeout_s=self._limits.reconnect_s,
+            attempts_max=ATTEMPTS_MAX,
+        )
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                with (
+                    self._source.lease(patient=True) as connection,
+                    self.transaction(connection) as cursor,
+                ):
+                    return work(cursor)
+            except psycopg.Error as error:
+                kind = classify_error(error, connection)
+                if not attempts.again(kind):
+                    raise translate(error, kind, connected=self._source.connected) from error
+            attempts.pause()
 
     @contextmanager
     def alone(self) -> Generator[None]:
