@@ -98,7 +98,7 @@ class Linked:
             pass
 
     async def _news(self, run: bytes) -> tuple[bytes, ...]:
-        """News that came; sent again by each call, since nobody may have listened."""
+        """News that came; sent again by each call, since none comes to a link that connects."""
         await self._sends.publish(News(cancelled=(run,)))
         with anyio.move_on_after(1.0):
             return (await self._heard.receive()).cancelled
