@@ -29,6 +29,16 @@ class Advice:
     same_type: bool = True
 
 
+def _index(of: str) -> str:
+    """An index of pandas as bytes of Parquet."""
+    return f'pandas.DataFrame({{"a": 0}}, index={of}).to_parquet()'
+
+
+def _index_in(stored: str) -> str:
+    """The index in bytes that `_index` made."""
+    return f"pandas.read_parquet(io.BytesIO({stored})).index"
+
+
 _SPARSE = {
     name: Advice(
         "[value.data, value.indices, value.indptr, value.shape]",
@@ -134,34 +144,28 @@ ADVICE: dict[tuple[str, str], Advice] = {
     **dict.fromkeys(
         (("pandas", "DatetimeIndex"), ("pandas", "TimedeltaIndex")),
         Advice(
-            '[value.freqstr, pandas.DataFrame({"a": 0}, index=value).to_parquet()]',
-            "(lambda index: type(index)(index, freq=stored[0]))"
-            "(pandas.read_parquet(io.BytesIO(stored[1])).index)",
+            f"[value.freqstr, {_index('value')}]",
+            f"(lambda index: type(index)(index, freq=stored[0]))({_index_in('stored[1]')})",
         ),
     ),
     ("pandas", "Categorical"): Advice(
-        '[value.codes, pandas.DataFrame({"a": 0}, index=value.categories).to_parquet(), '
-        "value.ordered]",
-        "pandas.Categorical.from_codes(stored[0], "
-        "pandas.read_parquet(io.BytesIO(stored[1])).index, ordered=stored[2])",
+        f"[value.codes, {_index('value.categories')}, value.ordered]",
+        f"pandas.Categorical.from_codes(stored[0], {_index_in('stored[1]')}, ordered=stored[2])",
     ),
     ("pandas", "SparseArray"): Advice(
         "[numpy.asarray(value), value.fill_value, value.kind]",
         "pandas.arrays.SparseArray(stored[0], fill_value=stored[1], kind=stored[2])",
     ),
     ("pandas", "CategoricalDtype"): Advice(
-        '[pandas.DataFrame({"a": 0}, index=value.categories).to_parquet(), value.ordered]',
-        "pandas.CategoricalDtype(pandas.read_parquet(io.BytesIO(stored[0])).index, stored[1])",
+        f"[{_index('value.categories')}, value.ordered]",
+        f"pandas.CategoricalDtype({_index_in('stored[0]')}, stored[1])",
     ),
     ("pandas", "ExtensionDtype"): Advice("str(value)", "pandas.api.types.pandas_dtype(stored)"),
     ("pandas", "BaseOffset"): Advice(
         "[value.n, value.normalize, value.kwds]",
         "pandas.offsets.{name}(stored[0], stored[1], **stored[2])",
     ),
-    ("pandas", "Index"): Advice(
-        'pandas.DataFrame({"a": 0}, index=value).to_parquet()',
-        "pandas.read_parquet(io.BytesIO(stored)).index",
-    ),
+    ("pandas", "Index"): Advice(_index("value"), _index_in("stored")),
     ("pandas", "ExtensionArray"): Advice(
         'pandas.Series(value).to_frame("values").to_parquet()',
         'pandas.read_parquet(io.BytesIO(stored))["values"].array',

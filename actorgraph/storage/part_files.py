@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from actorgraph.errors import InvalidConfigError, StorageBusyError
+from actorgraph.storage.file_locks import try_lock
 
 
 @contextmanager
@@ -63,18 +64,12 @@ def _locked(part: Path, dest: str, folder: bool, mode: int) -> int:
 
 
 def _lock(descriptor: int, dest: str) -> None:
-    """Lock the part against other fillers, if the platform has file locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    """Lock the part against other fillers."""
+    if not try_lock(descriptor):
         raise StorageBusyError(
             f"{dest!r} is being written by something else",
             do="wait until it is made, or name another path",
-        ) from error
+        )
 
 
 def _empty(part: Path, descriptor: int, folder: bool) -> None:

@@ -19,6 +19,7 @@ from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_lin
 from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import decode_heading
 from actorgraph.savers.jsonl.systems import LOG_NAME, RunLog
+from actorgraph.storage.file_locks import try_lock
 
 INDEXES_MAX = 256
 """Number of threads whose index is kept; the least recently used go first."""
@@ -299,18 +300,13 @@ def release_folder(folder: Folder) -> None:
 def _locked(path: str) -> int:
     lock = os.open(Path(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-        os.close(lock)
-        if not isinstance(error, BlockingIOError):
-            raise
-        raise StorageBusyError(
-            f"process {owner} has {path!r} open; only one process at a time can use a folder",
-            do="close the saver there first; for several processes use SqliteSaver or "
-            "PostgresSaver",
-        ) from error
-    try:
+        if not try_lock(lock):
+            owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise StorageBusyError(
+                f"process {owner} has {path!r} open; only one process at a time can use a folder",
+                do="close the saver there first; for several processes use SqliteSaver or "
+                "PostgresSaver",
+            )
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     except BaseException:

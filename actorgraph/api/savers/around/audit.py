@@ -29,6 +29,7 @@ from actorgraph.api.savers.requests import ids_of, name_of
 from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
 from actorgraph.savers.jsonl.lost_appends import has_hole
+from actorgraph.storage.file_locks import try_lock
 from actorgraph.storage.logged_problems import warn
 from actorgraph.storage.part_files import sync_path
 from actorgraph.values.commits import Commit, CommitOutcome, Query, Request
@@ -306,18 +307,12 @@ def _numbers(line: bytes) -> tuple[int, int]:
 
 
 def _lock(file: FileIO, path: Path) -> None:
-    """Lock the file against writers of other processes, if the platform has file locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    """Lock the file against writers of other processes."""
+    if not try_lock(file.fileno()):
         raise AuditError(
             f"the audit log {str(path)!r} is in use by another process",
             do="use a separate log for each process",
-        ) from error
+        )
 
 
 RUNS_MAX = 100_000
