@@ -308,7 +308,14 @@ def _numbers(line: bytes) -> tuple[int, int]:
 
 def _lock(file: FileIO, path: Path) -> None:
     """Lock the file against writers of other processes."""
-    if not try_lock(file.fileno()):
+    try:
+        locked = try_lock(file.fileno())
+    except OSError as error:
+        raise AuditError(
+            f"the audit log {str(path)!r} can't be locked: {error}",
+            do="choose a path on a file system that has locks",
+        ) from error
+    if not locked:
         raise AuditError(
             f"the audit log {str(path)!r} is in use by another process",
             do="use a separate log for each process",
