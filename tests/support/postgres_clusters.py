@@ -118,6 +118,16 @@ class Cluster:
         for left in (self._data / "postmaster.pid", self.socket, lock):
             left.unlink(missing_ok=True)
 
+    def dump(self, name: str) -> None:
+        """Write its database to a file of its folder, as `pg_dump` does."""
+        file = str(self._folder / name)
+        self._client("pg_dump", "--format=custom", f"--file={file}", f"--dbname={self.url}")
+
+    def restore(self, name: str) -> None:
+        """Put such a file back in the place of all that the database has now."""
+        file = str(self._folder / name)
+        self._client("pg_restore", "--clean", "--if-exists", f"--dbname={self.url}", file)
+
     def sql(self, text: LiteralString, *values: object) -> list[tuple[Any, ...]]:
         """Execute a statement; return its rows."""
         import psycopg
@@ -135,8 +145,11 @@ class Cluster:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _call(self, program: str, *arguments: str) -> None:
+        self._client(program, "-D", str(self._data), *arguments)
+
+    def _client(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [str(self._programs / program), "-D", str(self._data), *arguments],
+            [str(self._programs / program), *arguments],
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
