@@ -25,7 +25,8 @@ from actorgraph.errors import (
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event
 from actorgraph.web.jobs.background import LOOK_S
-from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick
+from actorgraph.web.jobs.cron_agenda import Entry
+from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick, next_look_s
 from actorgraph.web.jobs.cron_registry import CRON, StoredCron
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.assistant_registry import StoredAssistant, of_graph
@@ -55,20 +56,44 @@ class CronActor:
         self._misfits: dict[str, str] = {}
 
     async def look(self, now: datetime) -> float:
-        """Start the ticks that are due; returns the seconds until the next tick."""
-        pause_s = LOOK_S
-        for cron in await self._server.crons.all(enabled=True):
-            try:
-                pause_s = min(pause_s, await self._look_at(cron, now))
-            except SystemClosedError:
-                raise
-            except (SystemBusyError, *UNREADABLE) as error:  # the next look tries again
-                event("warning", "cron.not_started", cron_id=cron.cron_id, error=repr(error))
-            except Exception as error:  # noqa: BLE001 - the others are started
-                event("error", "cron.failed", cron_id=cron.cron_id, error=repr(error))
+        """Start the ticks that are due; returns the seconds until the next look.
+
+        It reads the crons whose time has come, by the agenda, and a few others.
+        """
+        crons, pause_s = self._server.crons, min(LOOK_S, next_look_s(now))
+        await crons.begin_agenda(now)
+        due: dict[str, list[Entry]] = {}
+        for entry in await crons.agenda.due(now):
+            due.setdefault(entry.cron_id, []).append(entry)
+        left: list[Entry] = []
+        for cron_id, entries in due.items():
+            cron = await crons.get(cron_id)
+            again = None if cron is None else await self._try(cron, now)
+            if again is None:
+                await crons.agenda.remove(entries)
+            else:
+                left += entries
+                pause_s = min(pause_s, again)
+        for cron in await crons.page():
+            if cron.cron_id not in due:
+                again = await self._try(cron, now)
+                pause_s = pause_s if again is None else min(pause_s, again)
+        await crons.agenda.done(now, left)
         return pause_s
 
-    async def _look_at(self, cron: StoredCron, now: datetime) -> float:
+    async def _try(self, cron: StoredCron, now: datetime) -> float | None:
+        """Start a cron's tick if one is due; returns None, or the seconds until it is due again."""
+        try:
+            return await self._look_at(cron, now)
+        except SystemClosedError:
+            raise
+        except (SystemBusyError, *UNREADABLE) as error:  # the next look tries again
+            event("warning", "cron.not_started", cron_id=cron.cron_id, error=repr(error))
+        except Exception as error:  # noqa: BLE001 - the others are started
+            event("error", "cron.failed", cron_id=cron.cron_id, error=repr(error))
+        return LOOK_S
+
+    async def _look_at(self, cron: StoredCron, now: datetime) -> float | None:
         crons = self._server.crons
         begun = anyio.current_time()
         decision = await crons.decide(cron, now)
@@ -88,9 +113,8 @@ class CronActor:
                 event("error", "cron.tick_refused", cron_id=cron.cron_id, error=repr(error))
             await crons.note_fired(cron, decision.fired)
             decision = await crons.decide(cron, now)
-        if isinstance(decision, WaitForTick):
-            return max(0.0, (decision.tick - now).total_seconds())
-        return LOOK_S
+        await crons.schedule(cron, decision)
+        return None
 
     async def _start(self, cron: StoredCron, tick: datetime, begun: float) -> bool:
         """Start a tick's run; returns False if the decision is too old to be sure of."""

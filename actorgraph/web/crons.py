@@ -20,7 +20,7 @@ from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.identity import name_of
 from actorgraph.web.requests.json_equality import contains
-from actorgraph.web.requests.problems import Forbidden, NotFound
+from actorgraph.web.requests.problems import Forbidden, NotFound, TooMany
 from actorgraph.web.requests.stored_bodies import input_note, settings_note, shown_context
 from actorgraph.web.requests.thread_registry import moment
 
@@ -58,9 +58,23 @@ async def create(call: ApiCall) -> response_types.Cron:
     )
     cron.note = _note(_graph_of(call, assistant), cron.payload, body)
     await _check_runs(call, cron)
-    await call.server.crons.put(cron)
+    async with call.server.crons.creating:
+        await _check_number(call, cron.user_id)
+        await call.server.crons.put(cron)
     alarm_of(call.server.system).ring()
     return await _response(call, cron)
+
+
+async def _check_number(call: ApiCall, user: str | None) -> None:
+    """Refuse one cron too many.
+
+    Raises:
+        TooMany: the client has as many as it may have.
+    """
+    most = call.server.limits.crons_per_client
+    if most is not None and await call.server.crons.count_of(user, most) >= most:
+        text = f"Too many crons: a client may have {most}; delete one, or put several into one run"
+        raise TooMany(text, headers={"Retry-After": "60"})
 
 
 def _payload(body: bodies.CronBody | bodies.CronPatch) -> dict[str, Any]:
@@ -154,10 +168,14 @@ async def delete(call: ApiCall) -> None:
 async def search(call: ApiCall) -> list[response_types.Cron]:
     """Find crons."""
     body: bodies.CronSearch = call.body
-    found = [await _response(call, cron) for cron in await _found(call, body)]
-    key = body.sort_by
-    found.sort(key=lambda one: str(getattr(one, key)), reverse=body.sort_order == "desc")
-    return found[body.offset : body.offset + body.limit]
+    found = await _found(call, body)
+    down, end = body.sort_order == "desc", body.offset + body.limit
+    if body.sort_by != "next_run_date":
+        found.sort(key=lambda one: str(getattr(one, body.sort_by)), reverse=down)
+        return [await _response(call, cron) for cron in found[body.offset : end]]
+    shown = [await _response(call, cron) for cron in found]
+    shown.sort(key=lambda one: str(one.next_run_date), reverse=down)
+    return shown[body.offset : end]
 
 
 async def count(call: ApiCall) -> int:

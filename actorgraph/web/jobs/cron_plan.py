@@ -4,7 +4,7 @@ A tick is a time that matches the schedule. After a break of all servers, the fi
 missed is started, for all that were missed.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -13,6 +13,9 @@ from msgspec import Struct
 from actorgraph.errors import InvalidConfigError
 
 FIELDS = 5
+
+HOURS_MAX = 24 * 31
+"""Hours of missed ticks that are looked for in the agenda."""
 
 
 class Timetable(Struct, frozen=True):
@@ -83,6 +86,28 @@ def next_tick(schedule: str, timezone: str | None, after: datetime) -> datetime 
     except (StopIteration, OverflowError):
         return None
     return found.astimezone(UTC)
+
+
+def next_look_s(now: datetime) -> float:
+    """Return the seconds until the next time at which a tick can be: the next whole minute."""
+    return 60 - (now.second + now.microsecond / 1e6)
+
+
+def hour_of(moment: datetime) -> str:
+    """Return the hour of a time as text, "2026-01-31T23"; later ones are greater."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H")
+
+
+def hours_between(first: datetime, last: datetime) -> list[str]:
+    """Return the hours from one before a time, as clocks differ, to that of another.
+
+    At most those of `HOURS_MAX` before the last one: ticks that are older were missed anyway, and
+    the crons' pages find them.
+    """
+    count = int((last - first).total_seconds() // 3600) + 3
+    back = range(min(count, HOURS_MAX) - 1, -1, -1)
+    hours = [hour_of(last - timedelta(hours=hours)) for hours in back]
+    return [hour for hour in hours if hour >= hour_of(first - timedelta(hours=1))]
 
 
 def check_timetable(schedule: str, timezone: str | None) -> None:

@@ -5,13 +5,18 @@ a change of the other.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+import anyio
 from msgspec import Struct
 
+from actorgraph.loops import shielded
+from actorgraph.web.jobs.cron_agenda import CronAgenda, Entry
 from actorgraph.web.jobs.cron_plan import (
     CronDecision,
     NoTick,
@@ -106,15 +111,36 @@ def _check(cron: StoredCron) -> None:
 
 _TICKS = uuid5(NAMESPACE_OID, "actorgraph.ticks")
 
+PAGE = 20
+"""Crons that each look reads although the agenda has no entry that is due."""
+
+
+def _entry_of(cron: StoredCron, decision: CronDecision) -> Entry | None:
+    return None if isinstance(decision, NoTick) else Entry(cron.cron_id, decision.tick)
+
+
+def _of_owner(user: str | None) -> tuple[str, str, str]:
+    """Return the namespace with an item for each cron of a client, to count them."""
+    name = "" if user is None else user
+    return "actorgraph", "cron_owners", sha256(name.encode("utf-8", "replace")).hexdigest()
+
 
 class CronRegistry:
     """The crons of one server.
 
     Args:
         store: keeps them.
+
+    Attributes:
+        agenda: when they have to be looked at.
+        creating: held while a client's crons are counted and one is added.
     """
 
     def __init__(self, store: Any) -> None:
+        self._store = store
+        self.agenda = CronAgenda(store)
+        self.creating = anyio.Lock()
+        self._page_from = 0
         self._crons = ItemKind(store, "crons", StoredCron, _check)
         self._fired = ItemKind(store, "cron_ticks", FiredTick, FiredTick.check)
 
@@ -130,14 +156,57 @@ class CronRegistry:
         """Return all readable crons whose fields have these values."""
         return list((await self._crons.all(**wanted)).values())
 
+    async def page(self) -> list[StoredCron]:
+        """Return the next few crons, from the first again after the last."""
+        found, count = await self._crons.page(PAGE, self._page_from)
+        self._page_from = 0 if count < PAGE else self._page_from + PAGE
+        return found
+
+    async def begin_agenda(self, now: datetime) -> None:
+        """Enter all crons in the agenda: once for a store, whose crons older versions wrote."""
+        if await self.agenda.is_begun():
+            return
+        for cron in await self.all(enabled=True):
+            with suppress(Exception):  # the page that has it names its error
+                await self.schedule(cron, await self.decide(cron, now))
+        await self.agenda.begin(now)
+
+    async def count_of(self, user: str | None, most: int) -> int:
+        """Count the crons of a client, up to `most`."""
+        return len(await self._store.asearch(_of_owner(user), limit=most))
+
     async def put(self, cron: StoredCron) -> None:
-        """Store a cron."""
+        """Store a cron, with its place in the agenda."""
+        now = datetime.now(UTC)
+        await self.begin_agenda(now)
+        known = await self.get(cron.cron_id)
+        before = None if known is None else await self._entry(known, now)
+        after = await self._entry(cron, now)
+        if after is not None:  # first, because an entry of a cron that isn't stored does no harm
+            await self.agenda.add(after)
+        await shielded(lambda: self._store.aput(_of_owner(cron.user_id), cron.cron_id, {}))
         await self._crons.put(cron.cron_id, cron)
+        if before is not None and before != after:
+            await self.agenda.remove([before])
 
     async def remove(self, cron_id: str) -> None:
         """Remove a cron; runs that it has started go on."""
+        known = await self.get(cron_id)
         await self._crons.remove(cron_id)
+        if known is not None:
+            entry = await self._entry(known, datetime.now(UTC))
+            await self.agenda.remove([] if entry is None else [entry])
+            await shielded(lambda: self._store.adelete(_of_owner(known.user_id), cron_id))
         await self._fired.remove(cron_id)
+
+    async def schedule(self, cron: StoredCron, decision: CronDecision) -> None:
+        """Enter a cron in the agenda for the tick of a decision."""
+        entry = _entry_of(cron, decision)
+        if entry is not None:
+            await self.agenda.keep(entry)
+
+    async def _entry(self, cron: StoredCron, now: datetime) -> Entry | None:
+        return _entry_of(cron, await self.decide(cron, now))
 
     async def remove_of(self, **wanted: str) -> None:
         """Remove the crons of an assistant or of a thread."""

@@ -82,6 +82,12 @@ class ItemKind(Generic[T]):
             if len(page) < _PAGE:
                 return found
 
+    async def page(self, limit: int, offset: int) -> tuple[list[T], int]:
+        """Return the readable values of a page of all items, and how many items it has."""
+        page = await self._store.asearch(self._namespace, limit=limit, offset=offset)
+        read = [self._read(item.key, item.value) for item in page]
+        return [value for value in read if value is not None], len(page)
+
     def _read(self, key: str, value: Any) -> T | None:
         try:
             made = msgspec.convert(value, self._type)

@@ -1,8 +1,8 @@
 """Limits of requests: size, time and depth of bodies, rates, open streams. Counting only, no I/O.
 
 A body above a limit is answered with 413 (size), 408 (time) or 422 (depth, number of values, what
-it asks for); a rate or too many open streams or webhooks of a client with 429 and
-`Retry-After`.
+it asks for); a rate or too many open streams, crons or webhooks of a client with
+429 and `Retry-After`.
 """
 
 import math
@@ -34,6 +34,8 @@ class Limits(Struct, frozen=True):
         burst: requests that may come at once; default 20.
         streams: open event streams and waits for runs, of all clients; default 1,000.
         streams_per_client: those of one client; default 250, None for no limit.
+        crons_per_client: crons that one client may have; default 1,000, None for no limit. Clients
+            that are not authenticated count as one.
         webhooks_per_client: webhooks of one client's runs that are not sent yet; default 1,000,
             None for no limit. Clients that are not authenticated count as one.
         stream_s: seconds after which an event stream ends, and its client reconnects with
@@ -54,6 +56,7 @@ class Limits(Struct, frozen=True):
     burst: int = 20
     streams: int = 1_000
     streams_per_client: int | None = 250
+    crons_per_client: int | None = 1_000
     webhooks_per_client: int | None = 1_000
     stream_s: float | None = None
     buffer: int = 256
@@ -85,7 +88,7 @@ class Limits(Struct, frozen=True):
 
 _UNBOUNDED = (
     *("requests_per_s", "stream_s"),
-    *("streams_per_client", "webhooks_per_client"),
+    *("streams_per_client", "crons_per_client", "webhooks_per_client"),
 )
 
 
