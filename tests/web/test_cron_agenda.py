@@ -167,7 +167,7 @@ class TestEntries:
 
     async def test_an_entry_of_another_program_harms_no_other(self, store):
         """
-        An item in the agenda that is no entry is left out.
+        An item of another program in the agenda is left out.
         """
         server = Server(InMemorySaver(), store)
         async with server.system:
