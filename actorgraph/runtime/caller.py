@@ -108,7 +108,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
-        is_inline: whether plain functions are called in that thread; see `_may_have_greenlets`.
+        inline_calls: `calls`, if that thread calls plain functions; see `_may_have_greenlets`.
         is_usable: whether a later call may have it: none was abandoned.
     """
 
@@ -127,7 +127,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         signals = self._signals = HeldSignals(self._signal_waits)
         self.calls = InlineCalls(self, signals.enter_function, signals.leave_function)
         self.home = Home(0)
-        self.is_inline = True
+        self.inline_calls: InlineCalls | None = self.calls
         self.is_usable = True
         self._is_abandoned = False
         self._waited_for: asyncio.Task[Any] | None = None
@@ -186,7 +186,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
 
     def _enter(self) -> None:
         self.home.thread = threading.get_ident()
-        self.is_inline = _may_have_greenlets()
+        self.inline_calls = self.calls if _may_have_greenlets() else None
         self._error, self._is_abandoned = None, False
         self._signals.take()
 
@@ -400,6 +400,8 @@ class Helping:
 
 class _Here(threading.local):
     helping: Helping | None = None
+    is_daemon: bool | None = None
+    """Whether the thread is one; None before a call has asked."""
 
 
 _HERE = _Here()
@@ -423,8 +425,7 @@ def loop_here() -> CallerLoop | None:
 
 def calls_here() -> InlineCalls | None:
     """The maker of inline calls in the running loop; None where worker threads make them."""
-    loop = loop_here()
-    return loop.calls if loop is not None and loop.is_inline else None
+    return getattr(_get_running_loop(), "inline_calls", None)
 
 
 def _may_have_greenlets() -> bool:
@@ -434,4 +435,7 @@ def _may_have_greenlets() -> bool:
     that greenlets have switched can't be unwound: the process would crash. Threads that help a
     caller's are ended before the program can leave its call.
     """
-    return _HERE.helping is not None or not threading.current_thread().daemon
+    here = _HERE
+    if here.is_daemon is None:
+        here.is_daemon = threading.current_thread().daemon
+    return here.helping is not None or not here.is_daemon

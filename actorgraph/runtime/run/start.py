@@ -421,12 +421,6 @@ def _mint(place: NestedPlace) -> Mint:
     return lambda step, _: fixed_id(place.namespace, base, step)
 
 
-def _needs_threads(launch: Launch) -> bool:
-    """Whether a caller's thread doesn't call the run's plain functions itself."""
-    loop = loop_here()
-    return loop is not None and (launch.template.plan.starts_tasks or not loop.is_inline)
-
-
 def _lineage(
     launch: Launch,
     state: RunState,
@@ -452,7 +446,12 @@ def _lineage(
         resources=launch.resources,
         above=None if place is None else place.scope,
         nested=place is not None,
-        in_threads=(place is not None and place.scope.in_thread) or _needs_threads(launch),
+        in_threads=(place is not None and place.scope.in_thread)
+        or (
+            # A caller's thread calls them itself, where it may and none of them starts tasks.
+            (loop := loop_here()) is not None
+            and (launch.template.plan.starts_tasks or loop.inline_calls is None)
+        ),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,
