@@ -1,7 +1,6 @@
 """Run: a run of an ActorSystem, as programs hold it; and the runs of a thread as they start.
 
-`Run` is active in this process or was; `StoredRun` is known from its row alone: it has ended, or
-is active in another process.
+`Run` is or was active in this process; of `StoredRun`, ended or active elsewhere, the row is known.
 """
 
 import time
