@@ -310,6 +310,8 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
         numbers = type(row.attempts) is int and type(row.created) is int
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
+        if found is None:  # searches read no checksum, and show the metadata
+            held = held and _is_object(row.metadata)
         if status and numbers and held and _are_ids(row.run) and _are_texts(*texts):
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]

@@ -1,4 +1,4 @@
-"""One bad row harms nobody else: in each table, by every route, page, job and sweep."""
+"""One bad row harms no other client: in each table, by every route, page, job and sweep."""
 
 import os
 import random

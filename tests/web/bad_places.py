@@ -84,6 +84,6 @@ class BadPlace:
         return [(d, t) for d in self.databases for t in d.tables() if t not in OF_ALL]
 
     def plants(self, database: Database, table: str) -> Iterator[tuple[Plant, dict[str, Any]]]:
-        """What may be done to a table's rows of the bad client."""
+        """Each change to a table's rows of the bad client, with a row for it."""
         rows = of_the_bad(database, table, {BAD, self.made[BAD]["cron_id"]})
         yield from plants(database, table, rows)

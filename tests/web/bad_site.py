@@ -1,7 +1,7 @@
 """A server with what is good and what is bad, and every question that can be asked of it.
 
-Two clients have the same: threads, runs, questions, assistants, crons, webhooks, items. What one of
-them has is damaged, or can't be shown. The answers about the other must be the same as without.
+Two clients have the same: threads, runs, questions, assistants, crons, webhooks, items. A row of
+one of them is damaged. The answers about the other must be the same as without.
 Routes come from their table, pages from the studio, jobs from the system: a new one is asked too.
 """
 
@@ -293,7 +293,7 @@ class Asked:
     def differences(self, others: "Asked") -> list[str]:
         """The questions that are answered otherwise than there.
 
-        What concerns all threads of a saver may fail with an error that names the bad one.
+        A sweep over all threads of a saver may fail with an error that names the bad one.
         """
         found: list[str] = []
         for name, answer in self.answers.items():

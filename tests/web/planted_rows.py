@@ -10,7 +10,7 @@ from tests.savers.damage import is_not_taken
 BAD = "spoilt"
 """The ids of what is damaged begin with it, or its items hold it. No hexadecimal id does."""
 REMAINS = ("spo", "{bad", "bad", "\ufffd", "\udcff")
-"""What is left of such an id when it is damaged."""
+"""The remains of such an id when it is damaged."""
 GARBAGE = b"\xc1\xff\x00bad"
 UNKNOWN = b"\xc7\x03\x7fbad"
 """A value of msgpack's, of a type that no version has written."""
@@ -18,7 +18,7 @@ NOT_UTF8 = b"\xff\xfe"
 
 
 class Plant(NamedTuple):
-    """What a column of a row becomes.
+    """A change of a column of a row.
 
     Attributes:
         form: a word for it.
@@ -63,6 +63,15 @@ def forms(value: Any, *, typed: bool) -> Iterator[tuple[str, Any, bool]]:
         yield "text", "bad", False
 
 
+def _rows_of(table: str, columns: str = "*", rest: str = "") -> str:
+    """A statement; the name of a table, or of a column, can't be a parameter."""
+    return f"SELECT {columns} FROM {table} {rest}"  # noqa: S608
+
+
+def _without_rows(table: str) -> str:
+    return f"DELETE FROM {table}"  # noqa: S608 - as above
+
+
 class Database:
     """The tables of a SQLite file."""
 
@@ -97,7 +106,7 @@ class Database:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         with self.connected() as db:
-            found = db.execute(f"SELECT * FROM {table}")  # noqa: S608 - of the database itself
+            found = db.execute(_rows_of(table))
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -153,7 +162,7 @@ class Schema(Database):
         with self.connected() as db, db.transaction():
             db.execute("SET LOCAL session_replication_role = replica")  # without triggers
             for table in sorted(self._kept, key=lambda name: "vectors" not in name):
-                db.execute(f"DELETE FROM {table}")  # noqa: S608 - as above
+                db.execute(_without_rows(table))
             for table in sorted(self._kept, key=lambda name: "vectors" in name):
                 with db.cursor().copy(f"COPY {table} FROM STDIN") as copy:
                     copy.write(self._kept[table])
@@ -165,10 +174,9 @@ class Schema(Database):
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         with self.connected() as db:
-            found = db.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - as above
+            found = db.execute(_rows_of(table, rest="LIMIT 0"))
             names = [(c.name, c.type_code) for c in found.description]
-            columns = ", ".join(f'"{n}"::text' if code in _CAST else f'"{n}"' for n, code in names)
-            rows = db.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608 - as above
+            rows = db.execute(_rows_of(table, _quoted(names))).fetchall()
             return [{n: v for (n, _), v in zip(names, row, strict=True)} for row in rows]
 
     def _statement(self, plant: Plant, row: dict[str, Any], change: dict[str, Any]) -> str:
@@ -184,6 +192,11 @@ class Schema(Database):
             WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"""
         with self.connected() as db:
             return dict(db.execute(query, (table,)).fetchall())
+
+
+def _quoted(names: list[tuple[str, int]]) -> str:
+    """Columns; those of `_CAST` as text."""
+    return ", ".join(f'"{n}"::text' if code in _CAST else f'"{n}"' for n, code in names)
 
 
 _CAST = {114, 3802, 1184}
