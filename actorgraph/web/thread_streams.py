@@ -14,7 +14,8 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_handle import WAITING_MAX, Run
+from actorgraph.api.system.run_feed import WAITING_MAX
+from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import belongs_later
 from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES

@@ -1,13 +1,12 @@
-"""Run: a run of an ActorSystem, as programs hold it; and the runs of a thread as they start.
+"""Run: a run of an ActorSystem, as programs hold it.
 
 `Run` is or was active in this process; of `StoredRun`, ended or active elsewhere, the row is known.
 """
 
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, Self
+from typing import Any, Generic, Protocol
 
 import anyio
 import msgspec
@@ -19,11 +18,8 @@ from actorgraph.errors import (
     RunCancelledError,
     RunFailedError,
     RunNotFoundError,
-    SlowReaderError,
 )
 from actorgraph.runtime.clock import microseconds_now
-from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.lent_slots import slot_lent
@@ -515,86 +511,3 @@ def check_reading(after: int, buffer: int, when_full: str) -> None:
             f'unknown when_full={when_full!r}; expected "block", "drop_oldest" or "close"',
             do='use "block", "drop_oldest" or "close"',
         )
-
-
-WAITING_MAX = 1000
-"""Runs that may have been started and not been asked for yet."""
-
-
-class _RunQueue:
-    """The runs that a reader has not asked for yet.
-
-    The system refers to this alone, so that a reader that is dropped is freed.
-    """
-
-    def __init__(self, jobs: Iterable[Job], *, over: bool) -> None:
-        self.jobs: deque[Job] = deque(jobs)
-        self.over = over
-        self.slow = False
-        self.more = Gate()
-
-    def put(self, job: Job | None) -> None:
-        """Add a run; None for the end."""
-        if job is None:
-            self.over = True
-        elif len(self.jobs) < WAITING_MAX:
-            self.jobs.append(job)
-        else:
-            self.slow = True
-        self.more.open()
-
-
-class RunFeed(AsyncIterator[Run]):
-    """The runs of one thread; see `ActorSystem.follow`. Iterate it once.
-
-    Leave it by `break`, or with `close()`. At most `WAITING_MAX` runs are queued for a slow
-    reader.
-    """
-
-    def __init__(self, actor: SystemActor, thread_id: str) -> None:
-        self._actor = actor
-        self._thread_id = thread_id
-        jobs = [job for job in actor.jobs.values() if job.thread_id == thread_id]
-        jobs.sort(key=lambda job: job.id)
-        self._queue = _RunQueue(jobs, over=actor.draining is not None)
-        # Kept: each access makes another bound method, and `close` must find this one.
-        self._put = self._queue.put
-        actor.followers.setdefault(thread_id, []).append(self._put)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Run:
-        """Return the next run.
-
-        Raises:
-            StopAsyncIteration: the system drains.
-            SlowReaderError: more than `WAITING_MAX` runs were started meanwhile.
-        """
-        queue = self._queue
-        while not queue.jobs:
-            if queue.slow:
-                self.close()
-                raise SlowReaderError(
-                    f"more than {WAITING_MAX} runs of thread {self._thread_id!r} were started "
-                    "before they were asked for",
-                    do="follow the thread again, and call runs(thread_id=) for those in between",
-                )
-            if queue.over:
-                self.close()
-                raise StopAsyncIteration
-            queue.more = Gate()
-            await queue.more.wait()
-        return Run(queue.jobs.popleft(), self._actor.cancel)
-
-    def close(self) -> None:
-        """Stop following."""
-        self._queue.over = True
-        readers = self._actor.followers.get(self._thread_id, [])
-        if self._put in readers:
-            readers.remove(self._put)
-        if not readers:
-            self._actor.followers.pop(self._thread_id, None)
-
-    def __del__(self) -> None:
-        self.close()

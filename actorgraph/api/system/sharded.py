@@ -20,7 +20,8 @@ import anyio.to_thread
 from actorgraph.api.savers.host_access import innermost
 from actorgraph.api.savers.postgres import PostgresSaver
 from actorgraph.api.system.run_arguments import StartOptions
-from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
+from actorgraph.api.system.run_feed import RunFeed
+from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.thread_ids import new_thread_id
 from actorgraph.errors import (

@@ -34,7 +34,8 @@ from actorgraph.api.system.acceptance import Answering
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING
 from actorgraph.api.system.run_arguments import StartOptions, checked_call, config_with_thread
-from actorgraph.api.system.run_handle import Run, RunFeed
+from actorgraph.api.system.run_feed import RunFeed
+from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.stored_runs import StoredRunMethods
 from actorgraph.api.system.system_threads import SystemAccess, SystemThreads
 from actorgraph.api.system.thread_finder import (

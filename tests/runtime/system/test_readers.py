@@ -305,7 +305,7 @@ class TestFollowing:
         """
         Runs wait for a follower up to a bound; beyond it the follower has to begin again.
         """
-        monkeypatch.setattr("actorgraph.api.system.run_handle.WAITING_MAX", 1)
+        monkeypatch.setattr("actorgraph.api.system.run_feed.WAITING_MAX", 1)
         async with system_of(place, ab()) as system:
             following = system.follow("t")
             for _ in range(2):
