@@ -557,5 +557,8 @@ def installed() -> Generator[None]:
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
         patch.setattr(caller, "take", _taken(caller.take))
+        # The tests' threads are daemons, and so are trio's: functions are called in them all the
+        # same, as in a program's own threads.
+        patch.setattr(caller, "_may_have_greenlets", lambda: True)
         blocking_quiet.install(patch)
         yield
