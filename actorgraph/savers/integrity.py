@@ -311,7 +311,7 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
         if found is None:  # searches read no checksum, and show the metadata
-            held = held and _is_object(row.metadata)
+            held = held and _is_object(_shown_metadata(row.metadata))
         if status and numbers and held and _are_ids(row.run) and _are_texts(*texts):
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]
@@ -435,6 +435,14 @@ def _shown_row(row: ThreadRow) -> ThreadRow:
 
 _TIMES_END = 253_402_300_800_000_000
 """Microseconds since 1970 of the year 10000, which no datetime has."""
+
+
+def _shown_metadata(stored: object) -> object:
+    """Metadata of a run without its time, which SQLite puts before them on a line of its own."""
+    if not isinstance(stored, str):
+        return stored
+    due, cut, rest = stored.partition("\n")
+    return rest if cut and due.isdecimal() else stored
 
 
 def _is_object(text: object) -> bool:
