@@ -193,9 +193,9 @@ def may_start(state: RunState) -> bool:
     durability = state.policy.durability
     if durability is Durability.SYNC:
         return state.durable == state.sent
-    # The claim is awaited in every mode: no node runs before the thread is this run's and the input
-    # is stored.
-    if not claim_is_stored(state):
+    # The first save is awaited in every mode, a subgraph's too: no node runs before the thread, or
+    # the subgraph's state, is this run's and the input is stored.
+    if state.durable < min(state.sent, 1):
         return False
     # Backpressure of async mode: a slow store slows the run down before memory fills.
     return (
