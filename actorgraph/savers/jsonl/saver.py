@@ -70,9 +70,12 @@ class JsonlBackend:
         if self._folder is not None:
             return
         self._write_limiter, self._read_limiter = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
-        self._place = os.path.abspath(self.path)  # noqa: ASYNC240, PTH100 - no wait
+
+        def acquire() -> tuple[str, Folder]:
+            return str(Path(self.path).absolute()), acquire_folder(self.path, self._files)
+
         try:
-            self._folder = await anyio.to_thread.run_sync(acquire_folder, self.path, self._files)
+            self._place, self._folder = await anyio.to_thread.run_sync(acquire)
         except OSError as error:
             raise translate(error, self.path) from error
         self._pool = ThreadPoolExecutor(SYNCS_MAX, thread_name_prefix="actorgraph-sync")
