@@ -38,9 +38,12 @@ async def info(_: ApiCall) -> response_types.Info:
 
 
 async def metrics(call: ApiCall) -> Response:
-    """Return the system's metrics for Prometheus; 501 where its client isn't installed."""
+    """Return the system's metrics for Prometheus; 501 where its client isn't installed.
+
+    Those by graph are of the graphs that the client may see.
+    """
     await call.server.system.thread_counter.look()
-    text, media = exposition(call.server.system)
+    text, media = exposition(call.server.system, call.graphs)
     return Response(text, media_type=media)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from actorgraph.api.system.prometheus import only_of
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import InvalidConfigError
 from actorgraph.web.requests import response_types
@@ -108,10 +109,15 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 async def statistics(call: ApiCall) -> response_types.Statistics:
-    """Return the system's figures now, samples of the last half hour, and the systems beside it."""
+    """Return the system's figures now, samples of the last half hour, and the systems beside it.
+
+    Those by graph are of the graphs that the client may see.
+    """
     system = call.server.system
+    now = system.statistics()
+    shown = msgspec.structs.replace(now, graphs=only_of(now.graphs, call.graphs))
     return response_types.Statistics(
-        now=msgspec.to_builtins(system.statistics()),
+        now=msgspec.to_builtins(shown),
         history=msgspec.to_builtins(system.statistics_history()),
         owners=msgspec.to_builtins(await system.owners()),
     )

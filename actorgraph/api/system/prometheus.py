@@ -8,7 +8,7 @@ text = prometheus_client.generate_latest(registry)
 `/metrics` of `actorgraph.web` serves the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -26,9 +26,10 @@ _Figure = tuple[str, str, float]
 class _Figures:
     """Reads the system's statistics at each scrape; between scrapes it costs nothing."""
 
-    def __init__(self, system: ActorSystem, core: Any) -> None:
+    def __init__(self, system: ActorSystem, core: Any, graphs: Container[str] | None) -> None:
         self._system = system
         self._core = core
+        self._graphs = graphs
 
     def collect(self) -> Iterator[Any]:
         """Yield the metrics; called by Prometheus's client."""
@@ -40,7 +41,8 @@ class _Figures:
         for status, count in sorted(now.left.items()):
             left.add_metric([status], count)
         yield left
-        yield from _of_graphs(core, now.graphs)
+        shown = now.graphs if self._graphs is None else only_of(now.graphs, self._graphs)
+        yield from _of_graphs(core, shown)
         for name, text, value in (
             *_counters(now),
             *(_counters_of(saver) if saver else ()),
@@ -59,6 +61,11 @@ class _Figures:
                 yield core.HistogramMetricFamily(
                     f"actorgraph_{name}", text, buckets=_buckets(found), sum_value=found.total
                 )
+
+
+def only_of(figures: Mapping[str, GraphFigures], graphs: Container[str]) -> dict[str, GraphFigures]:
+    """The figures of some graphs: those that a client may know of."""
+    return {name: found for name, found in figures.items() if name in graphs}
 
 
 def _of_graphs(core: Any, graphs: Mapping[str, GraphFigures]) -> Iterator[Any]:
@@ -164,9 +171,11 @@ def _buckets(found: Distribution) -> list[tuple[str, int]]:
     return list(zip(names, accumulate(found.counts), strict=True))
 
 
-def metrics_registry(system: ActorSystem) -> Any:
+def metrics_registry(system: ActorSystem, graphs: Container[str] | None = None) -> Any:
     """Return a Prometheus registry with the metrics of a system, and nothing else.
 
+    Args:
+        graphs: names of those whose figures are included; None for all.
     Raises:
         MissingExtraError: prometheus-client is not installed.
     """
@@ -178,17 +187,19 @@ def metrics_registry(system: ActorSystem) -> Any:
             do="pip install 'actorgraph[metrics]'",
         ) from error
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Figures(system, core))
+    registry.register(_Figures(system, core, graphs))
     return registry
 
 
-def exposition(system: ActorSystem) -> tuple[bytes, str]:
+def exposition(system: ActorSystem, graphs: Container[str] | None = None) -> tuple[bytes, str]:
     """Return the metrics of a system in Prometheus's format, and its media type.
 
+    Args:
+        graphs: as for `metrics_registry`.
     Raises:
         MissingExtraError: prometheus-client is not installed.
     """
-    registry = metrics_registry(system)
+    registry = metrics_registry(system, graphs)
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
     return generate_latest(registry), CONTENT_TYPE_LATEST
