@@ -79,8 +79,8 @@ def carry_out(rows: Rows, request: SystemRequest) -> CommitOutcome:
             for row in old:
                 _forget(rows, row)
         case ForgetRun(run):
-            if (row := _row(rows, run)) is not None:
-                _forget(rows, row)
+            if (known := _row(rows, run)) is not None:
+                _forget(rows, known)
     return Committed()
 
 

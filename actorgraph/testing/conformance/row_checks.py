@@ -1,5 +1,7 @@
 """Checks of `ports.Saver`: each column, answers, branches, claims and what removals do to them."""
 
+import msgspec
+
 from actorgraph.codec.records import Record, frame, frames
 from actorgraph.errors import AlreadyResumedError, ConflictError, EncryptionError
 from actorgraph.ports import Saver
@@ -309,11 +311,10 @@ async def a_refused_request_leaves_no_rows(bench: Bench) -> None:
         same(loaded.version_floor, 2, "the highest version")
 
 
-class _Sealing:
-    """Makes new payloads; or none of writes."""
+class _Sealing(msgspec.Struct):
+    """Makes new payloads; or none of writes. A struct, for savers that store requests as such."""
 
-    def __init__(self, *, fails: bool = False) -> None:
-        self._fails = fails
+    fails: bool = False
 
     def value(self, namespace: str, channel: str, version: int, payload: bytes) -> bytes:
         """Make the payload of a value."""
@@ -327,7 +328,7 @@ class _Sealing:
 
     def writes(self, namespace: str, row: LedgerRow) -> bytes:
         """Make the payload of writes."""
-        if self._fails:
+        if self.fails:
             raise EncryptionError("a payload can't be decrypted", do="pass its key")
         return b"sealed " + row.payload
 
