@@ -35,8 +35,8 @@ class HangGuard:
         self._current = None
 
     def _watch(self) -> None:
-        while True:
-            time.sleep(_LOOK_S)
+        never = threading.Event()  # a test may replace `time.sleep`
+        while not never.wait(_LOOK_S):
             current = self._current
             if current is not None and time.monotonic() > current[1]:
                 os.write(self._stderr, f"\nThis test hangs: {current[0]}\n".encode())
