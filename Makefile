@@ -68,7 +68,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults faults-report promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults faults-report promises picture screenshots house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -190,6 +190,9 @@ promises: $(DEV)
 picture: $(DEV)
 	$(BIN)/python -m tests.support.layers_picture
 	$(BIN)/python -m tests.support.site.pictures
+
+screenshots: $(DEV)
+	$(BIN)/python -m tests.support.site.screenshots
 
 house: $(DEV)
 	$(BIN)/python -m tests.support.house

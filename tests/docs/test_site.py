@@ -12,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.support.site import pictures, reference
+from actorgraph.values.thread_phase import PHASE_TEXT
+from tests.support.site import pictures, reference, screenshots
 from tests.support.site.build import build
 from tests.support.site.docstring_markdown import markdown
 from tests.support.site.llms import indexes
@@ -261,6 +262,18 @@ class TestPictures:
         files = [p for p in (ROOT / "docs" / "pictures").iterdir() if p.suffix in limits]
 
         assert [p.name for p in files if p.stat().st_size > limits[p.suffix]] == []
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.png")), ids=lambda p: p.stem)
+    def test_screenshots_show_the_words_of_now(self, path):
+        """
+        The statuses in a screenshot are phases as the studio calls them; `make screenshots` renews
+        them.
+        """
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        with image.open(path) as opened:
+            shown = json.loads(opened.info[screenshots.STATUS_KEY])
+
+        assert set(shown) <= set(PHASE_TEXT.values())
 
 
 class TestLanguageModels:
