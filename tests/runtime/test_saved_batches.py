@@ -94,6 +94,19 @@ class TestBatches:
         assert [len(batch) for batch in saver.batches] == [3, 2]
         assert actor.waiting_bytes == 0
 
+    async def test_a_large_request_is_a_batch_of_its_own(self):
+        """
+        A request that would fill a batch alone takes no other with it, before or after.
+        """
+        saver = Sink()
+        actor, answers = PersistenceActor(saver), Answers()
+        for size in (1, 1, BATCH_BYTES_MAX, BATCH_BYTES_MAX, 1):
+            actor.post(DeleteSized("t", size), answers.receipts)
+        async with serving(actor):
+            await settled()
+
+        assert [len(batch) for batch in saver.batches] == [2, 1, 1, 1]
+
     async def test_an_urgent_request_goes_first_and_alone(self):
         """
         A request to cancel is the next batch, whatever waits.
@@ -115,7 +128,7 @@ class TestBatches:
         saver = Sink()
         actor, first, second = PersistenceActor(saver), Answers(), Answers()
         actor.post(save(size=5), first.receipts)
-        actor.post(save(run=OTHER, size=BATCH_BYTES_MAX), second.receipts)
+        actor.post(save(run=OTHER, size=BATCH_BYTES_MAX - 1), second.receipts)
         actor.post(save(2, size=5), first.receipts)
         async with serving(actor):
             await settled()

@@ -14,10 +14,11 @@ Turn       `serve` commits, in the saver's loop. While it waits for requests the
            (a leader): to wake two threads costs more than the commit. Requests that come then
            wait for that one commit, then `serve` has the turn. A leader never waits for another
            process's lock: it hands its save over
-Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
-           because a run continues inside the call that delivers its answer. The mailbox has no
-           bound: runs wait for their saves (`superstep.saves.may_start`), and a system begins
-           and takes no more of them while much waits (`runtime.system.pace`, `admission_error`)
+Bounds     a batch is at most 512 messages and 8 MB, or one save that is larger; answers go out
+           in slices of 8 or 2 ms, because a run continues inside the call that delivers its
+           answer. The mailbox has no bound: runs wait for their saves
+           (`superstep.saves.may_start`), and a system begins and takes no more of them while much
+           waits (`runtime.system.pace`, `admission_error`)
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited,
            a leader's too
 """
@@ -357,6 +358,8 @@ class PersistenceActor:
         # Not the batch's length: a run continues inside its refusal, so these must end too.
         while taken < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
             taken += 1
+            if batch and items[0] is not None and items[0].request.size >= BATCH_BYTES_MAX:
+                break  # a large save is a batch of its own: what may befall it concerns no other
             posted = items.popleft()
             if posted is None:
                 # Each call of `stop` puts one; the last of them ends the actor.

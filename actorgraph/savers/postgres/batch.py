@@ -33,7 +33,7 @@ from actorgraph.savers.postgres.schema import VERSION
 from actorgraph.savers.postgres.shapes import Shapes, is_missing
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.sessions import History, is_other
-from actorgraph.storage.postgres.timeouts import Timeouts
+from actorgraph.storage.postgres.timeouts import LARGE_BYTES, Timeouts
 from actorgraph.storage.postgres.translate import (
     ErrorKind,
     RowError,
@@ -72,6 +72,7 @@ class BatchProgress(msgspec.Struct):
 
     Attributes:
         number: the batch's number in `writers`.
+        size: bytes of its requests.
         outcomes: those of the last attempt that sent its COMMIT; None before that.
         unsure: whether a COMMIT was sent and its result is unknown.
         separately: whether each request gets a savepoint, since the server refused a row of one.
@@ -82,6 +83,7 @@ class BatchProgress(msgspec.Struct):
     """
 
     number: int
+    size: int = 0
     outcomes: list[CommitOutcome] | None = None
     unsure: bool = False
     separately: bool = False
@@ -140,6 +142,8 @@ def _attempt(
         return progress.outcomes
     progress.unsure = False
     outcomes = work.store_separately(batch) if progress.separately else work.store_groups(groups)
+    if progress.size >= LARGE_BYTES:
+        work.send()  # apart: a connection that is cut while it sends them leaves nothing in doubt
     progress.outcomes = outcomes
     # From here to the answer a lost connection leaves open whether the server has committed;
     # other errors mean that it has rolled back.
@@ -264,7 +268,7 @@ class _Transaction:
         """Read what `judge` needs for a later group, after sending the rows of earlier ones."""
         asked = _lookups(group)
         if asked:
-            self._send()
+            self.send()
         self._note_facts(asked, self.run(asked) if asked else [])
 
     def _note_facts(self, asked: list[Statement], cursors: list[Cursor[Any]]) -> None:
@@ -312,7 +316,7 @@ class _Transaction:
         # A damaged thread can still be deleted: that is the way to get rid of the damage.
         if self._damaged.keys() & named and not isinstance(request, DeleteThread):
             return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
-        self._send()
+        self.send()
         if isinstance(request, THREAD_REQUESTS):
             return thread_index.apply(self._connection, request)
         if isinstance(request, systems.RareRequest):
@@ -378,7 +382,7 @@ class _Transaction:
         self.run([(sql.SAVEPOINT, ())])
         try:
             (outcome,) = self.store_group([request])
-            self._send()
+            self.send()
         except Exception as error:
             if kind_of(error, self._connection) is not ErrorKind.ROW:
                 raise
@@ -397,7 +401,8 @@ class _Transaction:
         # COMMIT of a failed transaction is answered by "ROLLBACK", and raises nothing.
         assert last.statusmessage == "COMMIT", last.statusmessage
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Write the rows collected so far."""
         waiting, self._pending = self._pending, []
         if waiting:
             self.run(waiting)

@@ -45,12 +45,20 @@ from actorgraph.storage.postgres.sessions import (
     check_writable,
     is_other,
 )
-from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.timeouts import (
+    LARGE_BYTES,
+    SLOW_TIMES,
+    USE_SCHEMA,
+    Timeouts,
+    extra_s,
+    quoted,
+)
 from actorgraph.storage.postgres.translate import (
     Attempts,
     ErrorKind,
     RowError,
     classify_error,
+    is_slow,
     server_message,
 )
 from actorgraph.storage.postgres.translate import translate as translate_statement
@@ -109,6 +117,8 @@ class Engine:
         make_tables = self.set_up if self._makes_tables else None
         self._writer = BatchWriter(self._writing, settings, options.schema, make_tables)
         self._begin = limits.within(settings.search_path)
+        self._slow_s = limits.answer_s * (SLOW_TIMES - 1)
+        self._begin_slow = limits.longer(self._slow_s).within(settings.search_path)
         self._patient = limits.within(settings.search_path, patient=True)
 
     def start(self) -> None:
@@ -166,6 +176,9 @@ class Engine:
     def read(self, queries: Sequence[Query]) -> list[Any]:
         """Answer queries; retried over another connection if one is lost.
 
+        How large the answers are isn't known before: after a time limit there is one attempt with
+        more time.
+
         Raises:
             StorageError: the server refused a statement, or can't be reached.
         """
@@ -178,13 +191,16 @@ class Engine:
         while True:
             connection: Connection[Any] | None = None
             try:
-                with self._reading.lease() as connection:
-                    return run_queries(connection, queries, self._begin)
+                with self._reading.lease(extra_s=self._slow_s * attempts.slow) as connection:
+                    begin = self._begin_slow if attempts.slow else self._begin
+                    return run_queries(connection, queries, begin)
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
                 here = connection and self._reading.sessions.of(connection).history
                 lacks = kind is ErrorKind.TABLES and is_other(self._writer.home, here)
-                if not (attempts.again(kind) or (lacks and makes_tables)):
+                ends = attempts.slow and is_slow(error)
+                again = not ends and attempts.again(kind, slow=is_slow(error))
+                if not (again or (lacks and makes_tables)):
                     raise self._translated(error, kind, self._reading) from error
             if lacks:
                 makes_tables = False
@@ -322,12 +338,17 @@ class BatchWriter:
         self._first = msgspec.structs.replace(settings, limits=settings.limits.after(0.0))
 
     def _settings_of(self, progress: BatchProgress) -> TransactionSettings:
+        extra = extra_s(progress.size)
         if progress.unsure:
-            return self._settings
-        if not progress.waited_s:
-            return self._first
-        limits = self._settings.limits.after(progress.waited_s)
-        return msgspec.structs.replace(self._settings, limits=limits)
+            settings = self._settings
+        elif not progress.waited_s:
+            settings = self._first
+        else:
+            limits = self._settings.limits.after(progress.waited_s)
+            settings = msgspec.structs.replace(self._settings, limits=limits)
+        if not extra:
+            return settings
+        return msgspec.structs.replace(settings, limits=settings.limits.longer(extra))
 
     def register(self) -> None:
         """Insert the saver's row in `writers`; remove rows not updated for 30 days."""
@@ -361,8 +382,15 @@ class BatchWriter:
             StorageBusyError, StorageFullError, StorageError: nothing is stored.
             SaverBrokenError: whether it is stored is unknown.
         """
+        fit = [request for request in batch if request.size <= SAVE_BYTES_MAX]
+        if len(fit) < len(batch):
+            outcomes = iter(self.run(fit) if fit else ())
+            return [
+                next(outcomes) if request.size <= SAVE_BYTES_MAX else Refused(_too_large(request))
+                for request in batch
+            ]
         self._number += 1
-        progress = BatchProgress(self._number)
+        progress = BatchProgress(self._number, size=sum(request.size for request in batch))
 
         def work(connection: Connection[Any]) -> list[CommitOutcome]:
             settings = self._settings_of(progress)
@@ -381,7 +409,7 @@ class BatchWriter:
         while True:
             connection: Connection[Any] | None = None
             try:
-                with self._source.lease() as connection:
+                with self._source.lease(extra_s=extra_s(progress.size)) as connection:
                     # A lost connection's session may still hold the locks that this attempt needs.
                     progress.history = self._replaced.end_replaced(connection).history
                     return work(connection)
@@ -399,7 +427,7 @@ class BatchWriter:
                 again = self._tables_made(kind, progress) or again
                 if not again:
                     failed = translate(error, kind, unsure=progress.unsure, by=progress.holder)
-                    raise failed from error
+                    raise _with_size(failed, progress.size) from error
             if progress.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
                 attempts.pause()
 
@@ -464,6 +492,37 @@ def _change_strategy(kind: ErrorKind, progress: BatchProgress) -> bool:
         progress.skip_locked = True
         return True
     return False
+
+
+SAVE_BYTES_MAX = 1_000_000_000
+"""Bytes of one save. A server ends the connection at a message above 1 GiB, before it reads it."""
+
+
+def _too_large(request: Request) -> StorageError:
+    return StorageError(
+        f"a save of thread {request.thread_id!r} has {_megabytes(request.size)}, and PostgreSQL "
+        f"takes at most {_megabytes(SAVE_BYTES_MAX)}",
+        do=STORE_LESS,
+    )
+
+
+STORE_LESS = (
+    "write less in one superstep, or keep large data in files or object storage and their names in "
+    "the state"
+)
+
+
+def _with_size(error: StorageError, size: int) -> StorageError:
+    """The error of a batch, with the batch's size if that may be the reason."""
+    if size < LARGE_BYTES or isinstance(error, SaverBrokenError):
+        return error
+    return type(error)(
+        f"{error.what}; the save has {_megabytes(size)}", do=f"{error.do}; {STORE_LESS}"
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.0f} MB"
 
 
 STILL_S = 0.1

@@ -8,6 +8,7 @@ The server knows a connection as a session, see `sessions`; `holder_of` finds on
 """
 
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, LiteralString, Protocol
@@ -49,11 +50,13 @@ class ConnectionSource(Protocol):
     connected: bool
     sessions: ServerSessions
 
-    def lease(self, *, patient: bool = False) -> AbstractContextManager[Link]:
+    def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> AbstractContextManager[Link]:
         """Lend a connection for one piece of work; wait for one if all are in use.
 
         Args:
             patient: whether the work may exceed the timeout for answers while it makes progress.
+            extra_s: seconds by which it may exceed it while the server answers over another
+                connection, for large work.
         Raises:
             psycopg.Error: connecting failed, or the connection was lost.
             NoAnswerError: the server did not answer in time; a psycopg.Error too.
@@ -116,9 +119,9 @@ class OwnConnections:
         self.renewed = 0
 
     @contextmanager
-    def lease(self, *, patient: bool = False) -> Generator[Link]:
+    def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> Generator[Link]:
         """See `ConnectionSource.lease`."""
-        with self._slots.taken():
+        with self._slots.taken(extra_s):
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None or connection.closed:
@@ -127,7 +130,7 @@ class OwnConnections:
                 if self._prepare is not None:
                     self._prepare(connection)
             try:
-                with self._watchdog.watching(connection, patient=patient):
+                with self._watchdog.watching(connection, patient=patient, extra_s=extra_s):
                     self.sessions.of(connection)
                     yield connection
             except psycopg.Error as error:
@@ -185,12 +188,12 @@ class LentPostgresConnection:
         self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
-    def lease(self, *, patient: bool = False) -> Generator[Link]:
+    def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> Generator[Link]:
         """See `ConnectionSource.lease`."""
         with (
-            self._slots.taken(),
+            self._slots.taken(extra_s),
             _borrowed(self._connection, self._prepare, nests=self._nests) as connection,
-            self._watchdog.watching(connection, patient=patient),
+            self._watchdog.watching(connection, patient=patient, extra_s=extra_s),
             _in_session(self.sessions, connection),
         ):
             yield connection
@@ -220,12 +223,12 @@ class LentPool:
         self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
-    def lease(self, *, patient: bool = False) -> Generator[Link]:
+    def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> Generator[Link]:
         """See `ConnectionSource.lease`."""
         with (
             self._pool.connection() as lent,
             _borrowed(lent, self._prepare) as connection,
-            self._watchdog.watching(connection, patient=patient),
+            self._watchdog.watching(connection, patient=patient, extra_s=extra_s),
             _in_session(self.sessions, connection),
         ):
             yield connection
@@ -244,19 +247,24 @@ class _Slots:
     def __init__(self, count: int | None, answer_timeout_s: float) -> None:
         self._free = None if count is None else threading.BoundedSemaphore(count)
         self._timeout_s = answer_timeout_s
+        self._latest = 0.0  # until when a caller has the connection that has large work
 
     @contextmanager
-    def taken(self) -> Generator[None]:
+    def taken(self, extra_s: float = 0.0) -> Generator[None]:
         if self._free is None:
             yield
             return
-        if not self._free.acquire(timeout=self._timeout_s):
+        while not self._free.acquire(timeout=self._timeout_s):
+            if time.monotonic() < self._latest:
+                continue
             raise StorageBusyError(
                 "other threads of this program have used the connection to PostgreSQL for "
                 f"{self._timeout_s:g} s",
                 do="find out what blocks them, pass a pool of connections, or raise "
                 "answer_timeout_s",
             )
+        if extra_s:
+            self._latest = max(self._latest, time.monotonic() + self._timeout_s + extra_s)
         try:
             yield
         finally:

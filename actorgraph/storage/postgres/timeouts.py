@@ -3,6 +3,7 @@
 lock        the server cancels a statement that waits longer for a lock (`busy_timeout_s`)
 statement   the server cancels a statement that runs longer (`answer_timeout_s`)
 answer      the client disconnects a little later if no answer comes: see `watchdog`
+large work  has more time, see `extra_s` and `SLOW_TIMES`
 connect     the client gives up connecting: see `connections`
 """
 
@@ -20,6 +21,15 @@ SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true)
 IDLE_HOLDER_S = 1.0
 """Seconds for which a session that stores a batch, and has its threads locked, may leave the server
 without its next statement. Only a process that is suspended or overloaded needs longer."""
+
+LARGE_BYTES = 1_000_000
+"""Bytes of a save from which on its size counts: for its time, its batch, and its errors."""
+
+_BYTES_PER_S = 1_000_000
+"""A server, or the network before it, that takes fewer bytes of a save counts as silent."""
+
+SLOW_TIMES = 10
+"""Work of unknown size that was cut off by a time limit is tried again with so many times of it."""
 
 _GRACE = 1.25
 """The client waits this many times longer for an answer than the server may work on it: so a slow
@@ -58,6 +68,12 @@ class Timeouts(msgspec.Struct, frozen=True):
             part = left
         return msgspec.structs.replace(self, busy_s=part)
 
+    def longer(self, extra_s: float) -> "Timeouts":
+        """The limits of work that may take longer by `extra_s`."""
+        if not extra_s:
+            return self
+        return msgspec.structs.replace(self, answer_s=self.answer_s + extra_s)
+
     def within(self, search_path: str, *, patient: bool = False) -> tuple[str, str, str]:
         """The parameters of `USE_SCHEMA`.
 
@@ -88,6 +104,11 @@ def timeouts_of(**seconds: Any) -> Timeouts:
     for name, value in seconds.items():
         checked_seconds(name, value)
     return Timeouts(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
+
+
+def extra_s(size: int) -> float:
+    """Seconds by which a save may exceed the timeout for answers, for its bytes."""
+    return size / _BYTES_PER_S if size >= LARGE_BYTES else 0.0
 
 
 def quoted(schema: str) -> str:

@@ -53,6 +53,7 @@ _BY_CODE = {
     "40003": ErrorKind.LOST,  # completion unknown
     "55P03": ErrorKind.BUSY,
     "53100": ErrorKind.FULL,
+    "53200": ErrorKind.ROW,  # out of memory: a value is too large for this server
     "58030": ErrorKind.BROKEN,
     "42P01": ErrorKind.TABLES,
     "3F000": ErrorKind.TABLES,
@@ -109,6 +110,11 @@ def classify_error(error: Exception, connection: Any = None) -> ErrorKind:
     if isinstance(error, RowError | psycopg.DataError | ValueError | OverflowError):
         return ErrorKind.ROW
     return ErrorKind.OTHER
+
+
+def is_slow(error: Exception) -> bool:
+    """Whether a time limit has ended work: the server's for a statement, or ours for an answer."""
+    return isinstance(error, NoAnswerError) or getattr(error, "sqlstate", None) == "57014"
 
 
 def translate(
@@ -173,6 +179,8 @@ class Attempts:
         renews: whether the source replaces a lost connection.
         reconnect_timeout_s: no new attempt starts so long after the first failure.
         attempts_max: limit of attempts after errors that the server answered by a rollback.
+    Attributes:
+        slow: whether a time limit has ended an attempt: the next one gets more time.
     """
 
     def __init__(self, *, renews: bool, reconnect_timeout_s: float, attempts_max: int) -> None:
@@ -180,19 +188,28 @@ class Attempts:
         self._timeout_s = reconnect_timeout_s
         self._attempts_max = attempts_max
         self._failed = 0
-        self._end = 0.0
+        self._end = self._unsure_end = 0.0
+        self.slow = False
 
-    def again(self, kind: ErrorKind, *, unsure: bool = False) -> bool:
+    def again(self, kind: ErrorKind, *, unsure: bool = False, slow: bool = False) -> bool:
         """Whether to try again after a failure.
+
+        A COMMIT in doubt is looked up for `reconnect_timeout_s` from its own loss on: attempts
+        before it may have taken that time.
 
         Args:
             kind: of the failure.
             unsure: whether the result of a COMMIT is unknown: only another attempt can find out.
+            slow: whether a time limit has ended the attempt, see `is_slow`.
         """
+        self.slow = self.slow or slow
         self._failed += 1
         now = time.monotonic()
         self._end = self._end or now + self._timeout_s
-        if kind is ErrorKind.LOST or unsure:
+        if unsure:
+            self._unsure_end = self._unsure_end or now + self._timeout_s
+            return self._renews and now < self._unsure_end
+        if kind is ErrorKind.LOST:
             return self._renews and now < self._end
         return kind is ErrorKind.AGAIN and self._failed < self._attempts_max and now < self._end
 

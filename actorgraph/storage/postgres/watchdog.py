@@ -5,7 +5,9 @@ operating system the connection looks alive. So a thread of its own shuts the so
 answer is overdue, and the blocked thread gets an error.
 
 Work without a time limit (a migration, a backup, a vacuum) is left alone while the server reports,
-over another connection, that it makes progress.
+over another connection, that it makes progress. Large work has more time, which grows with its
+bytes, as long as the server answers over another connection: one that is suspended is noticed all
+the same.
 """
 
 import socket
@@ -32,6 +34,8 @@ class _Lease(msgspec.Struct):
     Attributes:
         end: the monotonic time at which its answer is overdue.
         patient: whether it may take longer while it makes progress.
+        latest: until when it may take while the server answers others; not later than `end` if it
+            has no more time than any work.
         seen: the session's activity when the server was asked last.
         is_cut: whether the watchdog has shut its socket down.
     """
@@ -39,6 +43,7 @@ class _Lease(msgspec.Struct):
     connection: Link
     end: float
     patient: bool
+    latest: float
     seen: Any = None
     is_cut: bool = False
 
@@ -60,21 +65,26 @@ class AnswerWatchdog:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def watching(self, connection: Link, *, patient: bool = False) -> Generator[None]:
+    def watching(
+        self, connection: Link, *, patient: bool = False, extra_s: float = 0.0
+    ) -> Generator[None]:
         """Watch a connection during the block.
 
+        Args:
+            patient, extra_s: as for `ConnectionSource.lease`.
         Raises:
             NoAnswerError: in place of psycopg's error, if the watchdog closed the connection.
         """
-        lease = _Lease(connection, time.monotonic() + self._timeout_s, patient)
+        began = time.monotonic()
+        end = began + self._timeout_s
+        lease = _Lease(connection, end, patient, end + extra_s)
         self._add(lease)
         try:
             yield
         except psycopg.Error as error:
             if lease.is_cut:
-                raise NoAnswerError(
-                    f"the server did not answer within {self._timeout_s:g} s"
-                ) from error
+                waited_s = lease.end - began
+                raise NoAnswerError(f"the server did not answer within {waited_s:.4g} s") from error
             raise
         finally:
             with self._lock:
@@ -106,7 +116,7 @@ class AnswerWatchdog:
             with self._lock:
                 overdue = [one for one in self._leases.values() if now > one.end]
             for lease in overdue:
-                if lease.patient and self._goes_on(lease):
+                if self._goes_on(lease):
                     lease.end = time.monotonic() + self._timeout_s
                     continue
                 # Under the lock: a lease that has ended meanwhile may have its connection in use
@@ -117,7 +127,10 @@ class AnswerWatchdog:
                         _cut(lease.connection)
 
     def _goes_on(self, lease: _Lease) -> bool:
-        """Whether the session is active, or has changed state since the server was asked last."""
+        """Whether overdue work may go on: it has time left, or makes progress."""
+        has_time = time.monotonic() < lease.latest
+        if not (lease.patient or has_time):
+            return False
         if self._connect is None:
             return True  # the program's connection: its server's address is not known
         asked = _ActivityQuery(self._connect, lease.connection.info.backend_pid)
@@ -126,7 +139,7 @@ class AnswerWatchdog:
         before, lease.seen = lease.seen, asked.answer
         if asked.answer is None:
             return False
-        return asked.answer[0] == "active" or asked.answer != before
+        return has_time or asked.answer[0] == "active" or asked.answer != before
 
 
 class _ActivityQuery(threading.Thread):

@@ -14,8 +14,14 @@ from actorgraph.storage.postgres.sessions import (
     check_writable,
     is_other,
 )
-from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
-from actorgraph.storage.postgres.translate import Attempts, ErrorKind, classify_error, translate
+from actorgraph.storage.postgres.timeouts import SLOW_TIMES, USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import (
+    Attempts,
+    ErrorKind,
+    classify_error,
+    is_slow,
+    translate,
+)
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")
@@ -37,6 +43,8 @@ class Transactions:
         self._schema = schema
         self._limits = limits
         self._begin = limits.within(quoted(schema))
+        self._slow_s = limits.answer_s * (SLOW_TIMES - 1)
+        self._begin_slow = limits.longer(self._slow_s).within(quoted(schema))
         self._source = connection_source(
             conn,
             owner="PostgresStore",
@@ -55,6 +63,8 @@ class Transactions:
     def run(self, work: Callable[[Connection[Any]], T], *, writes: bool) -> T:
         """Call a function inside a transaction; repeat both if the transaction fails.
 
+        After a time limit there is one attempt with more time, since its items may be large.
+
         Args:
             work: gets the connection; may be called several times.
             writes: whether it writes.
@@ -70,16 +80,19 @@ class Transactions:
         while True:
             connection: Connection[Any] | None = None
             try:
-                with self._source.lease() as connection:
+                with self._source.lease(extra_s=self._slow_s * attempts.slow) as connection:
                     self._replaced.end_replaced(connection)
-                    return self._attempt(connection, work, lock)
+                    begin = self._begin_slow if attempts.slow else self._begin
+                    return self._attempt(connection, work, lock, begin)
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
                 # Another server may have taken over, which had not received the tables yet.
                 here = connection and self._source.sessions.of(connection).history
                 lacks = kind is ErrorKind.TABLES and is_other(self._home, here)
                 self._ready = self._ready and not lacks
-                if not (lacks or attempts.again(kind)):
+                ends = attempts.slow and is_slow(error)
+                again = not ends and attempts.again(kind, slow=is_slow(error))
+                if not (lacks or again):
                     raise self._translated(error, kind) from error
             if kind is ErrorKind.AGAIN:
                 lock = sql.LOCK_ALONE
@@ -98,14 +111,18 @@ class Transactions:
             raise self._translated(error, classify_error(error)) from error
 
     def _attempt(
-        self, connection: Connection[Any], work: Callable[[Connection[Any]], T], lock: LiteralString
+        self,
+        connection: Connection[Any],
+        work: Callable[[Connection[Any]], T],
+        lock: LiteralString,
+        begin: tuple[str, str, str],
     ) -> T:
         if not self._ready:
             with connection.transaction():
                 self._prepare(connection)
             self._ready, self._home = True, self._source.sessions.of(connection).history
         with connection.transaction():
-            connection.execute(USE_SCHEMA, self._begin)
+            connection.execute(USE_SCHEMA, begin)
             if lock:
                 connection.execute(lock)
             return work(connection)
