@@ -18,6 +18,7 @@ from actorgraph.errors import (
 )
 from actorgraph.runtime.saver.persistence import (
     ANSWERS_SLICE,
+    ALONE_BYTES_MIN,
     BATCH_BYTES_MAX,
     BATCH_MESSAGES_MAX,
     RETRIES_MAX,
@@ -58,7 +59,7 @@ from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 
-BATCH_BYTES_HALF = BATCH_BYTES_MAX // 2
+SMALL = BATCH_BYTES_MAX // 16
 
 
 class Clock:
@@ -85,22 +86,22 @@ class TestBatches:
         """
         saver = Sink()
         actor, answers = PersistenceActor(saver), Answers()
-        for size in (BATCH_BYTES_HALF, BATCH_BYTES_HALF - 1, 1, 1, 1):
+        for size in (*[SMALL] * 15, SMALL - 1, 1, 1, 1):
             actor.post(DeleteSized("t", size), answers.receipts)
         assert actor.waiting_bytes == BATCH_BYTES_MAX + 2
         async with serving(actor):
             await settled()
 
-        assert [len(batch) for batch in saver.batches] == [3, 2]
+        assert [len(batch) for batch in saver.batches] == [17, 2]
         assert actor.waiting_bytes == 0
 
     async def test_a_large_request_is_a_batch_of_its_own(self):
         """
-        A request that would fill a batch alone takes no other with it, before or after.
+        A request of 1 MB takes no other with it, before or after.
         """
         saver = Sink()
         actor, answers = PersistenceActor(saver), Answers()
-        for size in (1, 1, BATCH_BYTES_MAX, BATCH_BYTES_MAX, 1):
+        for size in (1, ALONE_BYTES_MIN - 1, ALONE_BYTES_MIN, BATCH_BYTES_MAX, 1):
             actor.post(DeleteSized("t", size), answers.receipts)
         async with serving(actor):
             await settled()
@@ -128,7 +129,7 @@ class TestBatches:
         saver = Sink()
         actor, first, second = PersistenceActor(saver), Answers(), Answers()
         actor.post(save(size=5), first.receipts)
-        actor.post(save(run=OTHER, size=BATCH_BYTES_MAX - 1), second.receipts)
+        actor.post(save(run=OTHER, size=ALONE_BYTES_MIN - 1), second.receipts)
         actor.post(save(2, size=5), first.receipts)
         async with serving(actor):
             await settled()

@@ -27,22 +27,27 @@ BEGIN
     PERFORM pg_sleep(TG_ARGV[0]::float);
     RETURN NULL;
 END $$;
-CREATE TRIGGER slow AFTER INSERT ON {} FOR EACH ROW {} EXECUTE FUNCTION slow({})
 """
-OF_LARGE = "WHEN (octet_length(NEW.payload) > 1000000)"
+SLOW_BLOBS = """
+CREATE TRIGGER slow AFTER INSERT ON blobs FOR EACH ROW
+WHEN (octet_length(NEW.payload) > 1000000) EXECUTE FUNCTION slow(0.6)
+"""
+STUCK_BLOBS = """
+CREATE TRIGGER slow AFTER INSERT ON blobs FOR EACH ROW
+WHEN (octet_length(NEW.payload) > 1000000) EXECUTE FUNCTION slow(100)
+"""
+SLOW_ITEMS = """
+CREATE TRIGGER slow AFTER INSERT ON memory_items FOR EACH ROW
+WHEN (NEW.key = 'slow') EXECUTE FUNCTION slow(0.8)
+"""
 SLOW_READS = """
 ALTER TABLE blobs RENAME TO all_blobs;
 CREATE VIEW blobs AS SELECT b.* FROM all_blobs b, (SELECT pg_sleep(0.5)) AS slow OFFSET 0
 """
 
 
-def slow_saves(db, seconds: float) -> None:
-    """Let the server take so long to insert a large value."""
-    db.execute(SLOW.format("blobs", OF_LARGE, seconds))
-
-
 async def bar_of(saver, thread: str, values=None) -> list[str]:
-    """What the list of a thread has after a run of two steps."""
+    """The list of a thread after a run of two steps."""
     return (await chain("ab", checkpointer=saver).ainvoke(values or {}, at(thread)))["bar"]
 
 
@@ -53,7 +58,7 @@ class TestLargeSaves:
         """
         async with PostgresSaver(postgres.url, schema=schema, codec=PLAIN, **LIMITS) as saver:
             with postgres.connect(schema) as db:
-                slow_saves(db, 0.6)
+                db.execute(SLOW + SLOW_BLOBS)
                 found = await bar_of(saver, "large", LARGE)
                 (rows,) = db.execute("SELECT count(*) FROM blobs WHERE octet_length(payload) > 1e6")
             renewed = saver.sessions_renewed
@@ -68,7 +73,7 @@ class TestLargeSaves:
         async with PostgresSaver(postgres.url, schema=schema, codec=PLAIN, **LIMITS) as saver:
             await bar_of(saver, "before")
             with postgres.connect(schema) as db:
-                slow_saves(db, 100)
+                db.execute(SLOW + STUCK_BLOBS)
             found: dict[str, object] = {}
 
             async def run(thread: str, values) -> None:
@@ -145,7 +150,7 @@ class TestSlowAnswers:
         with PostgresStore(postgres.url, schema=schema, **LIMITS) as store:
             store.put(("a",), "before", {"n": 0})
             with postgres.connect(schema) as db:
-                db.execute(SLOW.format("memory_items", "WHEN (NEW.key = 'slow')", 0.8))
+                db.execute(SLOW + SLOW_ITEMS)
             with ThreadPoolExecutor(2) as pool:
                 put = pool.submit(store.put, ("a",), "slow", {"n": 1})
                 item = pool.submit(store.get, ("a",), "before").result(PATIENCE_S)

@@ -14,8 +14,8 @@ Turn       `serve` commits, in the saver's loop. While it waits for requests the
            (a leader): to wake two threads costs more than the commit. Requests that come then
            wait for that one commit, then `serve` has the turn. A leader never waits for another
            process's lock: it hands its save over
-Bounds     a batch is at most 512 messages and 8 MB, or one save that is larger; answers go out
-           in slices of 8 or 2 ms, because a run continues inside the call that delivers its
+Bounds     a batch is at most 512 messages and 8 MB, or one save from 1 MB on; answers go out in
+           slices of 8 or 2 ms, because a run continues inside the call that delivers its
            answer. The mailbox has no bound: runs wait for their saves
            (`superstep.saves.may_start`), and a system begins and takes no more of them while much
            waits (`runtime.system.pace`, `admission_error`)
@@ -59,6 +59,8 @@ from actorgraph.values.systems import AskCancel, RenewOwner
 
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 8 * 1024 * 1024
+ALONE_BYTES_MIN = 1_000_000
+"""Bytes from which on a request is a batch of its own."""
 ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
@@ -358,8 +360,8 @@ class PersistenceActor:
         # Not the batch's length: a run continues inside its refusal, so these must end too.
         while taken < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
             taken += 1
-            if batch and items[0] is not None and items[0].request.size >= BATCH_BYTES_MAX:
-                break  # a large save is a batch of its own: what may befall it concerns no other
+            if batch and items[0] is not None and items[0].request.size >= ALONE_BYTES_MIN:
+                break
             posted = items.popleft()
             if posted is None:
                 # Each call of `stop` puts one; the last of them ends the actor.
@@ -373,8 +375,10 @@ class PersistenceActor:
                 continue
             size += posted.request.size
             batch.append(posted)
-            if isinstance(posted.request, _URGENT):
-                break  # alone: a renewal must not take as long as a full batch of saves
+            # Alone: a renewal must not take as long as a full batch of saves; and what may befall
+            # a large save, by its time or its size, concerns no other.
+            if isinstance(posted.request, _URGENT) or posted.request.size >= ALONE_BYTES_MIN:
+                break
         return batch, False
 
     def _check_admission(self, posted: Posted) -> BaseException | None:
