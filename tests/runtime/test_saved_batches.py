@@ -17,8 +17,8 @@ from actorgraph.errors import (
     ThreadMovedError,
 )
 from actorgraph.runtime.saver.persistence import (
-    ANSWERS_SLICE,
     ALONE_BYTES_MIN,
+    ANSWERS_SLICE,
     BATCH_BYTES_MAX,
     BATCH_MESSAGES_MAX,
     RETRIES_MAX,
