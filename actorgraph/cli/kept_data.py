@@ -18,12 +18,14 @@ class PruneResult(msgspec.Struct, frozen=True):
         dry_run: whether nothing was removed.
         removed: checkpoints of all threads.
         freed: rows that no checkpoint used, of --vacuum.
+        left: why threads stay as they are; each text names its thread.
     """
 
     dry_run: bool
     removed: int
     threads: tuple[PrunedThread, ...]
     freed: int = 0
+    left: tuple[str, ...] = ()
 
 
 class BackupResult(msgspec.Struct, frozen=True):
@@ -34,11 +36,16 @@ class BackupResult(msgspec.Struct, frozen=True):
 
 
 class TransferResult(msgspec.Struct, frozen=True):
-    """The result of `actorgraph export` and `actorgraph import`."""
+    """The result of `actorgraph export` and `actorgraph import`.
+
+    Attributes:
+        left: why threads were not exported; each text names its thread.
+    """
 
     path: str
     threads: int
     checkpoints: int
+    left: tuple[str, ...] = ()
 
 
 class ListedSystem(msgspec.Struct, frozen=True):

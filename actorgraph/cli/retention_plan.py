@@ -6,6 +6,7 @@ from typing import Any
 
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.kept_data import PrunedThread
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.savers.retention import RetentionPoint, plan_removal
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
@@ -29,16 +30,26 @@ def seconds_of(text: str) -> float:
     return seconds
 
 
-async def planned(host: Host, removals: Sequence[Any]) -> list[PrunedThread]:
-    """Count the checkpoints that each removal of one thread would remove; nothing is changed."""
+async def planned(
+    host: Host, removals: Sequence[Any]
+) -> tuple[tuple[PrunedThread, ...], tuple[str, ...]]:
+    """Count the checkpoints that each removal of one thread would remove; nothing is changed.
+
+    Returns: the threads that would change, and why others can't be read.
+    """
     found: list[PrunedThread] = []
+    left: list[str] = []
     for removal in removals:
         query = ListCheckpoints(removal.thread_id, bare=True, oldest_first=True)
-        rows: list[StoredCheckpoint] = await host.reader.ask(query)
-        gone = len(plan_removal(removal, [_point(row) for row in rows], None).gone)
+        try:
+            rows: list[StoredCheckpoint] = await host.reader.ask(query)
+            gone = len(plan_removal(removal, [_point(row) for row in rows], None).gone)
+        except (*UNREADABLE, *DAMAGED) as error:
+            left.append(str(error))
+            continue
         if gone:
             found.append(PrunedThread(removal.thread_id, gone, len(rows) - gone))
-    return found
+    return tuple(found), tuple(left)
 
 
 def _point(stored: StoredCheckpoint) -> RetentionPoint:

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
 
+from actorgraph.api.config import is_thread_id
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.savers.stored_states import list_stored, read_stored
+from actorgraph.api.system.thread_checks import damaged_id
 from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.cli.exit_codes import CommandError, UsageError
 from actorgraph.cli.printed import (
@@ -76,7 +79,10 @@ class ThreadReader:
         return {thread_id: row for thread_id, row in newest.items() if row is not None}
 
     async def newest_first(self, prefix: str = "") -> list[str]:
-        """List the ids of threads by the time of their newest checkpoint."""
+        """List the ids of threads by the time of their newest checkpoint; last those without one.
+
+        A thread whose newest checkpoint can't be read counts as one without.
+        """
         ids = await self.saver.alist_threads()
         if self.keeps_runs:
             runs: list[RunRow] = await self.host.reader.ask(ListRuns(statuses=OPEN_STATUSES))
@@ -85,7 +91,9 @@ class ThreadReader:
 
         async def read(thread_id: str) -> None:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
-            found: list[StoredCheckpoint] = await self.host.reader.ask(query)
+            found: list[StoredCheckpoint] = []
+            with suppress(*UNREADABLE, *DAMAGED):  # `line` shows why
+                found = await self.host.reader.ask(query)
             moments[thread_id] = found[0].row.created if found else 0
 
         wanted = [one for one in ids if one.startswith(prefix)]
@@ -105,6 +113,8 @@ class ThreadReader:
         graph = "" if run is None else run.graph
         busy = has_thread(newest_open(runs))
         try:
+            if not is_thread_id(thread_id):
+                raise damaged_id(thread_id)
             head = await self.head(thread_id)
         except (*UNREADABLE, *DAMAGED) as error:  # it must not hide the other threads of a list
             return ThreadLine(thread_id, "error", "failed", -1, "", None, (), graph, {}, str(error))

@@ -307,7 +307,7 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
     if _fits(found, system_sum, row):
         why = _WRONG_TYPE
         texts = (row.thread_id, row.graph, row.metadata, row.reason)
-        numbers = type(row.attempts) is int and type(row.created) is int
+        numbers = type(row.attempts) is int and _is_time(row.created)
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
         if found is None:  # searches read no checksum, and show the metadata
@@ -424,7 +424,7 @@ def _shown_row(row: ThreadRow) -> ThreadRow:
         changed["phase"] = ""
     for name in ("created", "updated", "state_updated"):
         value = getattr(row, name)
-        if not (type(value) is int and 0 <= value < _TIMES_END):
+        if not _is_time(value):
             changed[name] = 0
     if type(row.steps) is not int:
         changed["steps"] = -1
@@ -435,6 +435,11 @@ def _shown_row(row: ThreadRow) -> ThreadRow:
 
 _TIMES_END = 253_402_300_800_000_000
 """Microseconds since 1970 of the year 10000, which no datetime has."""
+
+
+def _is_time(value: object) -> bool:
+    """Whether a column has microseconds since 1970 that a datetime can have."""
+    return type(value) is int and 0 <= value < _TIMES_END
 
 
 def _shown_metadata(stored: object) -> object:
@@ -458,11 +463,16 @@ def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:
 
     Args:
         thread_id: that of the query; None for a query about all threads.
+    Returns: an error that names the thread; the same one if it is this library's.
     """
     if isinstance(error, ActorGraphError):
+        if thread_id is not None and repr(thread_id) not in error.what:
+            error.what = f"thread {thread_id!r}: {error.what}"
+            error.args = (error.what,)
         return error
     whose = "" if thread_id is None else f" of thread {thread_id!r}"
-    found = StorageError(f"a row{whose} can't be read: {type(error).__name__}: {error}", do=RESTORE)
+    kind = StorageError if thread_id is None else DamagedRowError
+    found = kind(f"a row{whose} can't be read: {type(error).__name__}: {error}", do=RESTORE)
     found.__cause__ = error
     return found
 

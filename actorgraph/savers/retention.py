@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_record
+from actorgraph.errors import FormatVersionError
 from actorgraph.values.commits import BlobRow
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import as_text, created_of
@@ -104,7 +105,20 @@ def plan_removal(
     Args:
         points: all checkpoints of the thread, oldest first.
         open_run: the run that holds the thread's claim; None for none.
+    Raises:
+        FormatVersionError: a record can't be read; it names the thread.
     """
+    try:
+        return _plan(removal, points, open_run)
+    except FormatVersionError as error:
+        raise FormatVersionError(
+            f"thread {removal.thread_id!r}: {error.what}", do=error.do or ""
+        ) from error
+
+
+def _plan(
+    removal: Removal, points: Sequence[RetentionPoint], open_run: bytes | None
+) -> RemovalPlan:
     by_key = {point.key: point for point in points}  # of several rows with one id the newest
     keeps = _with_ancestors(_wanted(removal, points), by_key)
     gone = [point for point in points if point.sequence not in keeps]

@@ -294,7 +294,7 @@ _JSON = ("next", "metadata", "record")
 _NOT_TAKEN = {
     *("IntegrityError", "UniqueViolation", "NotNullViolation", "CheckViolation", "DataError"),
     *("InvalidTextRepresentation", "CharacterNotInRepertoire", "UntranslatableCharacter"),
-    "ForeignKeyViolation",
+    *("ForeignKeyViolation", "NumericValueOutOfRange"),
 }
 """Errors of databases for values that they don't take."""
 

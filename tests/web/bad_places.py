@@ -74,6 +74,25 @@ class BadPlace:
                 await found.everything(only)
         return found
 
+    @property
+    def address(self) -> str:
+        """Of the saver's database, as commands take it."""
+        if self._server is None:
+            return str(self._folder / "runs.db")
+        url = self._server.url
+        return f"{url}{'&' if '?' in url else '?'}schema={self.schemas[0]}"
+
+    def park(self) -> None:
+        """Give up the runs that were left in the middle, for `restore` too."""
+        saver = self.databases[0]
+        self.restore()
+        with saver.connected() as db:
+            db.execute(
+                "UPDATE system_runs SET status = 'parked', reason = 'no worker' "
+                "WHERE thread_id LIKE '%-late'"
+            )
+        saver.keep()
+
     def restore(self) -> None:
         """Put everything back."""
         for database in self.databases:

@@ -307,18 +307,23 @@ class Asked:
 
     def clean(self, value: Any) -> Any:
         """An answer without what changes, and without entries about the bad."""
-        if isinstance(value, dict):
-            kept = {
-                k: v for k, v in value.items() if k != "status" or "multitask_strategy" not in value
-            }
-            return {k: self.clean(v) for k, v in kept.items()}
-        if isinstance(value, list | tuple):
-            return [self.clean(one) for one in value if not self.is_bad(one)]
-        return settled(value) if isinstance(value, str) else value
+        return without(value, self.is_bad)
 
     def is_bad(self, value: Any) -> bool:
         text = value if isinstance(value, str) else dumps_any(value)
         return any(name in text for name in self.names)
+
+
+def without(value: Any, is_bad: Callable[[Any], bool]) -> Any:
+    """An answer without what changes, and without the items of lists about the bad."""
+    if isinstance(value, dict):
+        kept = {
+            k: v for k, v in value.items() if k != "status" or "multitask_strategy" not in value
+        }
+        return {k: without(v, is_bad) for k, v in kept.items()}
+    if isinstance(value, list | tuple):
+        return [without(one, is_bad) for one in value if not is_bad(one)]
+    return settled(value) if isinstance(value, str) else value
 
 
 def dumps_any(value: Any) -> str:

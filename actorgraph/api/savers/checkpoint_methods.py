@@ -25,10 +25,10 @@ from actorgraph.codec.restore import held_values, restore, stored_write
 from actorgraph.errors import (
     CheckpointError,
     ConflictError,
-    FormatVersionError,
     InvalidConfigError,
     SerializationError,
 )
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run.launch import Address
@@ -176,7 +176,9 @@ class CheckpointMethods(HostAccess):
         """List checkpoints, newest first.
 
         They are read a page at a time, at most 100 or about 4 MB, so that a list of any length
-        takes little memory, and no transaction is open while the caller handles one.
+        takes little memory, and no transaction is open while the caller handles one. Of all
+        threads' checkpoints those that can't be read are logged and left out; of one thread's the
+        first of them raises.
 
         Args:
             config: the thread, and the namespace if it has the key `checkpoint_ns`; None for
@@ -195,15 +197,17 @@ class CheckpointMethods(HostAccess):
     async def _readable_page(self, listing: Listing) -> Sequence[CheckpointTuple]:
         """Return the next page of all threads' checkpoints; an empty one at the end.
 
-        A checkpoint that can't be read is logged and skipped, so that it doesn't hide others.
+        A checkpoint that can't be read is logged and skipped, so that it doesn't hide others; it
+        doesn't count for the limit, so that a list is short only at its end.
         """
         while rows := await listing.page():
             found: list[CheckpointTuple] = []
             for stored in rows:
                 try:
                     found.append(self._tuple(stored))
-                except (SerializationError, FormatVersionError) as error:
+                except (*UNREADABLE, *DAMAGED) as error:
                     event("warning", "row.damaged", error=str(error))
+            listing.leave_out(len(rows) - len(found))
             if found:
                 return found
         return []

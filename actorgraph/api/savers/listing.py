@@ -32,6 +32,7 @@ class Listing:
         self._query = query
         self._left = query.limit
         self._rows = ROWS_FIRST
+        self._short = False
         self._ended = query.limit is not None and query.limit <= 0
 
     @property
@@ -46,6 +47,12 @@ class Listing:
             found = await self._read()
         return found
 
+    def leave_out(self, count: int) -> None:
+        """Count so many rows of the last page not as listed: others come in their place."""
+        if self._left is not None:
+            self._left += count
+            self._ended = self._short or self._left == 0
+
     async def _read(self) -> list[StoredCheckpoint]:
         count = self._rows if self._left is None else min(self._rows, self._left)
         page = await self._ask(msgspec.structs.replace(self._query, limit=count))
@@ -54,7 +61,8 @@ class Listing:
         if isinstance(page, FilteredPage):
             read, last = page.read, page.last
         self._left = None if self._left is None else self._left - len(page)
-        self._ended = read < count or self._left == 0
+        self._short = read < count
+        self._ended = self._short or self._left == 0
         if last is not None:
             place = (last.row.id, last.thread_id, last.sequence)
             self._query = msgspec.structs.replace(self._query, after=place)

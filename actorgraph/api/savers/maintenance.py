@@ -239,7 +239,7 @@ class MaintenanceMethods(HostAccess):
         block_on("abackup", lambda: self.abackup(dest))
 
     async def _store_all(self, requests: Sequence[Request]) -> list[Committed]:
-        """Store all requests; raise the first error only when all have been tried."""
+        """Store all requests; raise only when all have been tried: each other error is a note."""
         writer = self._host().writer
         done: list[Committed] = []
         failed: list[BaseException] = []
@@ -252,7 +252,7 @@ class MaintenanceMethods(HostAccess):
                 else:
                     failed.append(outcome)
         if failed:
-            raise failed[0]
+            raise combine_errors(failed)
         return done
 
 

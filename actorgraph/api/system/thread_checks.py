@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from actorgraph.api.config import is_thread_id
 from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_arguments import refused_call, stored_call
@@ -21,8 +22,10 @@ from actorgraph.codec.restore import open_claim, restore, restore_claim
 from actorgraph.errors import (
     ActorGraphError,
     ChangedTypeError,
+    DamagedRowError,
     UnknownTypeError,
 )
+from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.below import changes_below, lost_memories
 from actorgraph.runtime.saver.hosting import Host
@@ -105,11 +108,17 @@ async def _check(
 
     Returns: the name of its graph, and the check; None for a graph that isn't among `graphs`.
     """
-    some = next(iter(graphs.values()))
+    first, some = next(iter(graphs.items()))
     config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-    at = some.locate("check_threads", config)
-    query = LoadCheckpoint(thread_id, ancestors=True)
-    loaded: Loaded = await at.host.reader.ask(query)
+    try:
+        if not is_thread_id(thread_id):
+            raise damaged_id(thread_id)
+        at = some.locate("check_threads", config)
+        query = LoadCheckpoint(thread_id, ancestors=True)
+        loaded: Loaded = await at.host.reader.ask(query)
+    except (*UNREADABLE, *DAMAGED) as error:  # whose it is can't be read either
+        change = _with(some.plan, thread_id, "", unreadable(error, "its checkpoint"))
+        return first, ThreadCheck((change,), waits=bool(runs))
     name, stored_graph = _name_of(at, loaded, runs)
     known = _graph_named(name, graphs)
     if known is None:
@@ -127,6 +136,14 @@ async def _check(
         waits = True  # only the input of its first run is stored
     changes += [found for row in runs if (found := _run_change(graph, row)) is not None]
     return name, ThreadCheck(tuple(changes), waits)
+
+
+def damaged_id(thread_id: str) -> DamagedRowError:
+    """Make the error of a stored row with an id that no thread can have."""
+    return DamagedRowError(
+        f"a row is of the thread {thread_id[:40]!r}, an id that no thread can have",
+        do="restore the database from a backup, or remove the row",
+    )
 
 
 def _name_of(at: AddressedGraph, loaded: Loaded, runs: list[RunRow]) -> tuple[str, str]:

@@ -387,13 +387,13 @@ class ThreadFinder:
     ) -> tuple[ThreadRow | None, tuple[ThreadFact, ...]]:
         opened = [run for run in runs if run.status in OPEN_STATUSES]
         run = newest_of(opened, microseconds_now())
-        newest, broken = None, False
+        newest, broken, claimed = None, False, 0
         try:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
             (newest,) = await self._host().reader.ask(query) or (None,)
-        except DAMAGED:
+            claimed = 0 if runs or newest else await self._claimed(thread_id)
+        except (*UNREADABLE, *DAMAGED):
             broken = True
-        claimed = 0 if runs or newest or broken else await self._claimed(thread_id)
         if newest is None and not runs and not broken and not claimed:
             return None, ()
         name = writer_of(self._graphs, newest) or (run.graph if run else "")

@@ -5,13 +5,16 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from actorgraph.cli.command_group import KEEP, AsJson, Database, GraphName, group
-from actorgraph.cli.exit_codes import CommandError, UsageError
+from actorgraph.cli.exit_codes import DONE, FAILED, CommandError, UsageError
 from actorgraph.cli.kept_data import BackupResult, TransferResult
+
+if TYPE_CHECKING:
+    from actorgraph.errors import ActorGraphError
 
 Place = Annotated[str | None, typer.Argument(help="The database; as --db.")]
 
@@ -27,9 +30,10 @@ def export(
     out: Annotated[str, typer.Option("--out", "-o", help="A new file; - for stdout.")] = "-",
     graph: GraphName = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Write threads as JSON lines, which `actorgraph import` stores in any saver.
 
+    Without --thread those that are damaged are left out and named: exit code 1.
     With --graph values of the program's own types are read, and those that its saver converts or
     encrypts.
     --json prints the counts on stderr if the lines go to stdout.
@@ -42,6 +46,7 @@ def export(
 
     found = anyio.run(_export, database_named(place or db), thread or [], out, graph)
     _report(found, as_json=as_json, aside=out == "-")
+    return FAILED if found.left else DONE
 
 
 @group.command("import", rich_help_panel=KEEP)
@@ -103,10 +108,12 @@ async def _backup(db: str, target: str) -> None:
 
 
 async def _export(db: str, threads: list[str], out: str, graph: str | None) -> TransferResult:
+    from actorgraph.api.config import is_thread_id
     from actorgraph.cli.places import open_program_saver
     from actorgraph.cli.thread_lines import FORMAT, FileEnd, FileHeading, lines_of
+    from actorgraph.errors import ActorGraphError
 
-    counts = 0
+    counts, left = 0, list[str]()
     async with open_program_saver(db, graph) as (saver, codec):
         known = await saver.alist_threads()
         if missing := [each for each in threads if each not in known]:
@@ -116,11 +123,28 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
         with _writing(out) as file:
             file.write(_line(FileHeading(FORMAT)))
             for each in threads or known:
-                async for line in lines_of(saver, each, codec):
+                try:
+                    lines = [line async for line in lines_of(saver, each, codec)]
+                except ActorGraphError as error:
+                    if threads or (is_thread_id(each) and not _is_damaged(error)):
+                        raise
+                    left.append(str(error))
+                    continue
+                for line in lines:
                     file.write(_line(line))
-                    counts += 1
+                counts += len(lines)
             file.write(_line(FileEnd(counts)))
-    return TransferResult(out, len(threads or known), counts)
+    return TransferResult(out, len(threads or known) - len(left), counts, tuple(left))
+
+
+def _is_damaged(error: "ActorGraphError") -> bool:
+    """Whether no program can read a thread: naming another graph doesn't help."""
+    from actorgraph.errors import FormatVersionError, UnknownTypeError
+    from actorgraph.errors.storage import DAMAGED
+
+    if isinstance(error, UnknownTypeError):
+        return not error.type_name
+    return isinstance(error, (FormatVersionError, *DAMAGED))
 
 
 async def _import(db: str, source: str, graph: str | None) -> TransferResult:
@@ -200,4 +224,5 @@ def _report(found: TransferResult, *, as_json: bool, aside: bool = False) -> Non
 
 
 def _text(found: TransferResult) -> str:
-    return f"{found.threads} threads, {found.checkpoints} checkpoints"
+    lines = [f"{found.threads} threads, {found.checkpoints} checkpoints"]
+    return "\n".join([*lines, *(f"left out: {text}" for text in found.left)])

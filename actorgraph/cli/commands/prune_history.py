@@ -62,7 +62,7 @@ def prune(
     plan = anyio.run(_plan, asked)
     if dry_run or not (plan.removed or vacuum):
         show(plan, draw, as_json=as_json)
-        return DONE
+        return FAILED if plan.left else DONE
     if not yes:
         if as_json or not sys.stdin.isatty():
             raise CommandError(
@@ -72,8 +72,9 @@ def prune(
         show(plan, draw, as_json=False)
         if not typer.confirm(f"Remove {plan.removed} checkpoints?", err=True):
             return FAILED
-    show(anyio.run(_remove, asked, plan), draw, as_json=as_json)
-    return DONE
+    done = anyio.run(_remove, asked, plan)
+    show(done, draw, as_json=as_json)
+    return FAILED if done.left else DONE
 
 
 def _asked(
@@ -107,9 +108,9 @@ async def _plan(asked: _Asked) -> PruneResult:
 
     async with open_saver(asked.db) as saver:
         threads = asked.threads or await saver.alist_threads()
-        found = await planned(host_of(saver), [_removal(asked, each) for each in threads])
+        found, left = await planned(host_of(saver), [_removal(asked, each) for each in threads])
     removed = sum(row.removed for row in found)
-    return PruneResult(dry_run=True, removed=removed, threads=tuple(found))
+    return PruneResult(dry_run=True, removed=removed, threads=found, left=left)
 
 
 def _removal(asked: _Asked, thread: str) -> Any:
@@ -125,14 +126,24 @@ async def _remove(asked: _Asked, plan: PruneResult) -> PruneResult:
     import msgspec
 
     from actorgraph.cli.places import open_saver
+    from actorgraph.errors.storage import DAMAGED, UNREADABLE
     from actorgraph.runtime.saver.hosting import host_of
+    from actorgraph.values.commits import Committed
 
+    removed, freed, left = 0, 0, list(plan.left)
     async with open_saver(asked.db, read_only=False) as saver:
         requests = [_removal(asked, row.thread_id) for row in plan.threads]
-        done = await host_of(saver).writer.store(*requests) if requests else []
-        freed = await saver.avacuum() if asked.vacuum else 0
-    removed = sum(outcome.removed for outcome in done)
-    return msgspec.structs.replace(plan, dry_run=False, removed=removed, freed=freed)
+        for outcome in await host_of(saver).writer.store_each(*requests) if requests else ():
+            if isinstance(outcome, Committed):
+                removed += outcome.removed
+            else:
+                left.append(str(outcome))
+        try:
+            freed = await saver.avacuum() if asked.vacuum else 0
+        except (*UNREADABLE, *DAMAGED) as error:  # of a thread; the others are vacuumed
+            left.append(str(error))
+    texts = tuple(dict.fromkeys(left))
+    return msgspec.structs.replace(plan, dry_run=False, removed=removed, freed=freed, left=texts)
 
 
 def draw(out: "Console", found: PruneResult) -> None:
@@ -149,3 +160,5 @@ def draw(out: "Console", found: PruneResult) -> None:
         out.print(f"and {more} more threads")
     freed = f"; {found.freed} unused rows removed" if found.freed else ""
     out.print(f"{found.removed} checkpoints {verb}{freed}")
+    for text in found.left:
+        out.print(f"left as it is: {text}", markup=False)

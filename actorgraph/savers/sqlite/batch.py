@@ -196,7 +196,9 @@ _ROW_ERRORS = (
     OverflowError,
     UnicodeError,
 )
-"""Errors that are the fault of one row; any other error fails the whole batch."""
+"""Errors of a row that SQLite doesn't store."""
+_DAMAGE = (TypeError, ValueError, LookupError, AttributeError)
+"""Errors of a stored row that no saver has written: a text in the column of a number, say."""
 
 
 def _write_all(
@@ -231,16 +233,21 @@ def _write_alone(connection: sqlite3.Connection, request: Request, read: _Read) 
         if isinstance(error, sqlite3.OperationalError):
             outcome = _write_leniently(connection, request)
         else:
-            outcome = Refused(_refused(request, error))
+            refused = isinstance(error, _ROW_ERRORS)
+            why = _refused(request, error) if refused else unreadable(request.thread_id, error)
+            outcome = Refused(why)
     connection.execute("RELEASE alone")
     return outcome
 
 
 def _is_of_a_row(error: Exception) -> bool:
-    """Whether an error is the fault of one row: one to be stored, or a damaged one."""
+    """Whether an error is the fault of one row: one to be stored, or a damaged one.
+
+    Any other error fails the whole batch.
+    """
     if isinstance(error, sqlite3.OperationalError):
         return is_invalid_utf8(error)
-    return isinstance(error, _ROW_ERRORS)
+    return isinstance(error, (*_ROW_ERRORS, *_DAMAGE))
 
 
 def _write_leniently(connection: sqlite3.Connection, request: Request) -> CommitOutcome:

@@ -178,7 +178,8 @@ WITH busy AS (
     WHERE status IN ('pending', 'running') AND length(owner) > 0 GROUP BY owner)
 SELECT i.owner, o.lease_until - {_NOW}, coalesce(b.runs, 0), coalesce(b.adopted, 0)
 FROM (SELECT owner FROM owners UNION SELECT owner FROM busy) i
-LEFT JOIN owners o ON o.owner = i.owner LEFT JOIN busy b ON b.owner = i.owner ORDER BY i.owner
+LEFT JOIN owners o ON o.owner = i.owner LEFT JOIN busy b ON b.owner = i.owner
+WHERE typeof(i.owner) = 'blob' ORDER BY i.owner
 """  # noqa: S608 - as above
 SELECT_OPEN_OF = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,

@@ -97,6 +97,8 @@ ON CONFLICT (namespace, key, path) DO UPDATE SET vector = excluded.vector, crc =
 UPDATE_EXPIRY = """
 UPDATE memory_items SET expires = %(now)s + trunc(minutes * 60000000)::bigint,
     crc = crc - coalesce(expires, 0) + %(now)s + trunc(minutes * 60000000)::bigint
-WHERE namespace = %(namespace)s AND key = %(key)s AND minutes IS NOT NULL
+WHERE namespace = %(namespace)s AND key = %(key)s AND minutes BETWEEN 0 AND 1e11 AND expires > 0
 """
+"""In between are all times to live that a put takes: 1e11 minutes are about 190,000 years. Beyond
+them a damaged number is too large for the time, and would fail the statement."""
 DELETE_EXPIRED = "DELETE FROM memory_items WHERE expires IS NOT NULL AND expires <= %s"

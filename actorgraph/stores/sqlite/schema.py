@@ -83,8 +83,9 @@ PUT_VECTOR = "INSERT OR REPLACE INTO memory_vectors VALUES (?, ?, ?, ?, ?)"
 UPDATE_EXPIRY = """
 UPDATE memory_items SET expires = :now + CAST(minutes * 60000000 AS INTEGER),
     crc = crc - coalesce(expires, 0) + :now + CAST(minutes * 60000000 AS INTEGER)
-WHERE namespace = :namespace AND key = :key AND minutes IS NOT NULL
+WHERE namespace = :namespace AND key = :key AND minutes BETWEEN 0 AND 1e11 AND expires > 0
 """
+# In between are all times to live that a put takes: 1e11 minutes are about 190,000 years.
 DELETE_EXPIRED_VECTORS = """
 DELETE FROM memory_vectors WHERE (namespace, key) IN (
     SELECT namespace, key FROM memory_items WHERE expires IS NOT NULL AND expires <= ?)
