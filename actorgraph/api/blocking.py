@@ -26,6 +26,7 @@ from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.saver.hosting import living_host
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.runtime.task.waiting_threads import lend, take_back
 
 T = TypeVar("T")
 
@@ -122,12 +123,12 @@ def _is_read_quickly(saver: Any) -> bool:
 async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.CallResult[T]:
     # The node's thread waits for this call, which may need a thread itself. Without another
     # token, nodes that wait could hold all of them and nothing would ever finish.
-    limiter = thread_limiter()
-    limiter.total_tokens += 1
+    limiter, task = thread_limiter(), (CURRENT.get(None),)
+    lend(limiter, task)
     try:
         return await portal.call_result(function)
     finally:
-        limiter.total_tokens -= 1
+        take_back(limiter, task)
 
 
 def refuse_in_loop(call: str, instead: str) -> None:

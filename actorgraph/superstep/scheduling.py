@@ -19,8 +19,8 @@ during whose trial a process dies is the one that kills processes.
 and a run that has stored anything but its claim since it was begun has progressed: 0 deaths.
 """
 
-from collections.abc import Collection, Iterable
-from typing import Literal, assert_never
+from collections.abc import Callable, Collection, Iterable
+from typing import Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -526,3 +526,43 @@ def next_misfit(known: MisfitRun | None, reason: str, now: float, pause_s: float
 
 LONGEST_PAUSE = 6
 """Maximum number of doublings of the pause."""
+
+
+class RunPlace(NamedTuple):
+    """A run and its thread.
+
+    Attributes:
+        saver: a number for the saver, unique in the process; threads of different savers differ.
+        thread_id: the thread's id.
+        run: the run's id.
+    """
+
+    saver: int
+    thread_id: str
+    run: bytes
+
+    @property
+    def thread(self) -> tuple[int, str]:
+        """The thread, and the saver that has it."""
+        return self.saver, self.thread_id
+
+
+def leads_back(
+    waiter: RunPlace, target: RunPlace, needs: Callable[[RunPlace], Iterable[RunPlace]]
+) -> bool:
+    """Whether a run that waits for another one would wait for its own end.
+
+    Args:
+        needs: the runs that must end before a run can: of one that has begun those that its nodes
+            wait for, else the run that has its thread.
+    """
+    seen = {target}
+    left = [target]
+    while left:
+        run = left.pop()
+        if run == waiter:
+            return True
+        following = [one for one in needs(run) if one not in seen]
+        seen.update(following)
+        left += following
+    return False

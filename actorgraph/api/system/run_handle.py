@@ -24,7 +24,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
-from actorgraph.superstep.scheduling import waits_for_time
+from actorgraph.superstep.scheduling import RunPlace, waits_for_time
 from actorgraph.values.durations import checked_limit
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
@@ -174,7 +174,8 @@ class Run(Generic[OwnResultT]):
             InvalidConfigError: an argument is out of range.
         """
         check_reading(after, buffer, when_full)
-        return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full)
+        place = self._job.place
+        return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full, of=place)
 
     async def wait(self, timeout_s: float | None = None) -> RunStatus:
         """Wait until the run has ended, and return its status. Cancelling the wait is harmless.
@@ -183,9 +184,14 @@ class Run(Generic[OwnResultT]):
             timeout_s: seconds to wait; default no limit.
         Raises:
             ResultTimeoutError: the run is still active after the timeout.
+            ThreadBusyError: a node waits for the end of its own run, or for a run that can't end
+                before that, such as a later one of its thread.
         """
-        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)), slot_lent():
-            await self._job.done.wait()
+        limit = checked_limit("timeout_s", timeout_s)
+        if not self._job.done.is_open:
+            place = self._job.place
+            with anyio.move_on_after(limit), slot_lent(place, timed=timeout_s is not None):
+                await self._job.done.wait()
         if not self._job.done.is_open:
             raise ResultTimeoutError(
                 f"run {self.id} is still active after {timeout_s} s",
@@ -246,6 +252,7 @@ class RunAccess(msgspec.Struct, frozen=True):
             for each that waits: it remembers up to which news that one has looked.
         hears: whether the system gets news of runs of other processes.
         decode: reads the arguments of the run's start from its row.
+        saver: a number for the system's saver, as in `RunPlace`.
     """
 
     reread: Callable[[], Awaitable[RunRow | None]]
@@ -257,6 +264,7 @@ class RunAccess(msgspec.Struct, frozen=True):
     make_pause: Callable[[float], Callable[[], Awaitable[None]]]
     hears: bool
     decode: Callable[[RunRow], RunArguments]
+    saver: int = 0
 
 
 class StoredRun(Run[OwnResultT]):
@@ -391,19 +399,22 @@ class StoredRun(Run[OwnResultT]):
             live=live,
             draining=lambda: self.access.draining(),  # noqa: PLW0108
             pause=self.access.make_pause(time.monotonic()),
+            place=self._place,
         )
         return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
         pause = self.access.make_pause(self._looked or time.monotonic())
-        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)), slot_lent():
+        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)):
             # The row of a run that was just started is known: its news come next.
-            if self._looked and self.access.hears and self._row.status in OPEN_STATUSES:
+            known = self._looked and self.access.hears and self._row.status in OPEN_STATUSES
+            if known or not await self._is_over():
                 self._looked = 0.0
-                await pause()
-            while not await self._is_over():
-                await pause()
+                with slot_lent(self._place, timed=timeout_s is not None):
+                    await pause()
+                    while not await self._is_over():
+                        await pause()
             return self.status
         raise ResultTimeoutError(
             f"run {self.id} is still active after {timeout_s} s",
@@ -467,6 +478,10 @@ class StoredRun(Run[OwnResultT]):
             else:
                 await pause()
         return self.status
+
+    @property
+    def _place(self) -> RunPlace:
+        return RunPlace(self.access.saver, self.thread_id, self._row.run)
 
     async def _is_over(self) -> bool:
         row = await self.access.reread()

@@ -386,5 +386,6 @@ class StoredRunMethods(LifecycleMethods):
             make_pause=partial(self._pause_of, row.run),
             hears=self._dispatch is not None,
             decode=partial(read_arguments, graph),
+            saver=self._actor.saver_number,
         )
         return StoredRun(row, msgspec.json.decode(row.metadata), access, looked)

@@ -51,6 +51,7 @@ from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
+from actorgraph.runtime.system.lent_slots import leave_slot
 from actorgraph.runtime.system.stored_events import EventRetention
 from actorgraph.superstep.answers import with_answers
 from actorgraph.values.commands import Command
@@ -361,7 +362,7 @@ class ActorSystem(StoredRunMethods):
             dispatches=self._dispatch is not None,
         )
         threads = SystemThreads(compiled, plan, BatchCall.of(given, call), access)
-        return ThreadBatch(plan, threads, lambda work: self.spawn(work.serve))
+        return ThreadBatch(plan, threads, lambda work: self._spawn(work.serve))
 
     async def run(self, run_id: str) -> Run:
         """Return a run of this system, or one that is stored in its saver.
@@ -527,9 +528,15 @@ class ActorSystem(StoredRunMethods):
     def spawn(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
         """Run an async function in the system's task group, until it returns or the system closes.
 
+        Called in a node it doesn't belong to the node's run, which may end before it.
+
         Raises:
             SystemClosedError: the system is not open.
         """
+        self._spawn(_beside_runs, function, *args)
+
+    def _spawn(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
+        """As `spawn`; a run whose node calls this waits for what the function waits for."""
         if self._actor.group is None:
             raise unopened_system()
         self._actor.group.start_soon(function, *args)
@@ -544,3 +551,8 @@ class ActorSystem(StoredRunMethods):
         if self._keeps:
             moment = int((time.time() - age_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))
+
+
+async def _beside_runs(function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
+    leave_slot()  # a node may have called `spawn`: its run doesn't wait for the function
+    await function(*args)

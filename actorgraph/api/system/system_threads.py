@@ -142,7 +142,7 @@ class SystemThreads(GraphThreads):
         while True:
             jobs = self._open_jobs(thread_id)
             if jobs:
-                with slot_lent():
+                with slot_lent(jobs[0].place):
                     await jobs[0].done.wait()
                 continue
             rows = await self._open_runs([thread_id])

@@ -41,6 +41,7 @@ from actorgraph.runtime.task.interop import inheritance_of
 from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import Lineage, TaskCalls
+from actorgraph.runtime.task.waiting_threads import BUSY, loan_of
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.limits import undrained_error
 from actorgraph.superstep.run_state import RunState
@@ -105,6 +106,7 @@ class Supervisor:
     _drain_until = math.inf
     _catching_up: asyncio.Task[None] | None = None
     _starts = 0  # of tasks, since another task of the loop had a turn
+    _end_loan: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -222,14 +224,14 @@ class Supervisor:
         """
         # A run with nothing to do needs no task group.
         if len(effects) == 1 and isinstance(effects[0], Finish):
-            outcome = effects[0].outcome
-            self._release(outcome)
+            self._release(outcome := effects[0].outcome)
             break_cycles(self._environment, self._calls, self._receipts)
             await self._notify(outcome)
             return outcome
         outcome = Cancelled()
         self._home = home()
-        self._calls.limiter = thread_limiter()
+        self._calls.limiter = limiter = thread_limiter()
+        self._end_loan = loan_of(self._environment.lineage.above, limiter) if BUSY else None
         self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
         self._here = None if loop is None else InlineTasks(loop, self._broadcast)
@@ -575,6 +577,8 @@ class Supervisor:
         if self._spans is not None:
             self._spans.end(outcome)
         self._calls.close()
+        if self._end_loan is not None:
+            self._end_loan()
         if self._host is not None and self._owns:
             thread_id = self._state.thread_id
             self._host.writer.forget(thread_id, self._run)

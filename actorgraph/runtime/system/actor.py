@@ -25,6 +25,7 @@ from actorgraph.errors import (
     ThreadMovedError,
 )
 from actorgraph.errors.texts import storable
+from actorgraph.loops import current_loop
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded, wake_all
 from actorgraph.runtime.run.launch import Launch
@@ -53,7 +54,7 @@ from actorgraph.runtime.system.lent_slots import LentSlots
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
-from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER
+from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER, thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.scheduling import (
     FREE,
@@ -226,6 +227,7 @@ class SystemActor:
 
     def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:
         self._note_lane(job.thread_id, lane)
+        job.saver = self.saver_number
         self.jobs[job.id] = job
         self._by_thread.setdefault(job.thread_id, {})[job.id] = job
         self.counts["started"] += 1
@@ -315,6 +317,11 @@ class SystemActor:
     def taken(self) -> int:
         """Number of slots that are in use."""
         return self.active - len(self.lent)
+
+    @property
+    def saver_number(self) -> int:
+        """The number of the system's saver, as in `RunPlace`; of a system that has none its own."""
+        return id(self if self.host is None else self.host.saver)
 
     @property
     def queued(self) -> int:
@@ -461,8 +468,8 @@ class SystemActor:
 
     def _enter(self, job: Job) -> None:
         """Set up a run's context, from which those of its nodes are copied."""
-        self.lent.enter(job)
-        SYSTEM_LIMITER.set(self.limiter)
+        SYSTEM_LIMITER.set(None if self.limiter is None else (current_loop(), self.limiter))
+        self.lent.enter(job, thread_limiter())
         SYSTEM_LEASE.set(
             None if self.lease is None else partial(self.lease, job.row.owner or self.owner)
         )

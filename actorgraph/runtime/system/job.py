@@ -24,7 +24,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts, post_request
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.limits import DEADLINE
-from actorgraph.superstep.scheduling import is_ahead
+from actorgraph.superstep.scheduling import RunPlace, is_ahead
 from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.values.commands import RunControl
 from actorgraph.values.ids import as_text
@@ -79,6 +79,7 @@ class Job:
         reported: whether its caller returns its error anyhow, so that it is not logged.
         claimed: whether its input is stored in its thread.
         holds: how often another system had its thread when it began.
+        saver: a number for the saver of its system.
         done: opens when it is settled.
         turn: opens when it may set itself up, or must end.
         supervisor: while it runs.
@@ -120,6 +121,7 @@ class Job:
         self.reported = False
         self.claimed = row.claimed
         self.holds = 0
+        self.saver = 0
         self.begun = False
         self.first_step = 0
         self.lost = False
@@ -130,6 +132,11 @@ class Job:
         self.accepted_at = time.monotonic()
         self.supervisor: Supervisor | None = None
         self._ending = False
+
+    @property
+    def place(self) -> RunPlace:
+        """The run, and its thread."""
+        return RunPlace(self.saver, self.thread_id, self.id)
 
     @property
     def ending(self) -> bool:

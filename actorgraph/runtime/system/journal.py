@@ -24,6 +24,7 @@ from actorgraph.runtime.broadcast import Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
+from actorgraph.superstep.scheduling import RunPlace
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
 
@@ -233,11 +234,19 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         when_full: what happens then. "block" makes the run wait, as long as the reader exists;
             "drop_oldest" continues with the events in the ring and the store, after a "gap"
             event if some are missing; "close" ends the reader with `SlowReaderError`.
+        of: the run, and its thread.
     """
 
     def __init__(
-        self, journal: Journal, after: int, *, buffer: int, when_full: WhenFull = "drop_oldest"
+        self,
+        journal: Journal,
+        after: int,
+        *,
+        buffer: int,
+        when_full: WhenFull = "drop_oldest",
+        of: RunPlace | None = None,
     ) -> None:
+        self._of = of
         self._place = Hold(after, buffer)
         self._journal = journal
         self._buffer = buffer
@@ -305,7 +314,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
                 # Closed only after its last event: `visible`, read before, may lack that one.
                 if journal.closed and place.offset >= journal.last:
                     return None
-                with slot_lent():
+                with slot_lent(self._of, for_events=True):
                     await journal.wait_after(place.offset)
                 continue
             event = journal.at(place.offset + 1)

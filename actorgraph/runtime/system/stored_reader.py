@@ -15,6 +15,7 @@ from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import gap
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import EVENTS_PAGE
+from actorgraph.superstep.scheduling import RunPlace
 from actorgraph.values.systems import RunEvent
 
 POLL_S = 0.2
@@ -48,6 +49,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
         live: makes a reader after an offset, if the run is in this process; else None.
         draining: why this system drains; None if it doesn't.
         pause: waits before the next look: for news of the run, or a while.
+        place: the run, and its thread.
     """
 
     page: Callable[[int], Awaitable[list[RunEvent]]]
@@ -58,6 +60,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
     live: Callable[[int], LiveReader | None]
     draining: Callable[[], str | None]
     pause: Callable[[], Awaitable[None]]
+    place: RunPlace | None = None
 
 
 class StoredReader(Closing, AsyncIterator[RunEvent]):
@@ -111,7 +114,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         elsewhere = self._elsewhere
         if not self._is_behind and elsewhere.draining() is None:
             self._is_behind = True
-            with slot_lent():
+            with slot_lent(elsewhere.place, for_events=True):
                 await elsewhere.pause()
         await self._turn_page()
         if self._events:

@@ -42,6 +42,7 @@ from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
+from actorgraph.runtime.task.waiting_threads import BUSY
 from actorgraph.superstep.handover import hands_over, joined, made_for, raised, received
 from actorgraph.superstep.results import (
     NOTHING_PASSED,
@@ -67,25 +68,22 @@ application, deadlocks when 40 sync nodes each wait for a subgraph with a sync n
 
 _LIMITERS: WeakKeyDictionary[object, anyio.CapacityLimiter] = WeakKeyDictionary()
 """Of each event loop; anyio's RunVar takes three times as long to find it."""
-SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
+SYSTEM_LIMITER: ContextVar[tuple[object, anyio.CapacityLimiter] | None] = ContextVar(
     "actorgraph_system_threads", default=None
 )
-"""Set in the runs of an ActorSystem with `max_threads`."""
+"""Set in the runs of an ActorSystem with `max_threads`: its event loop, and its limiter."""
 SYSTEM_LEASE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar(
     "actorgraph_system_lease", default=None
 )
 """Set in the runs of an ActorSystem with a lease: returns while that holds, else never."""
 
-_BUSY: dict[int, TaskScope | None] = {}
-"""Id of a worker thread that runs a user's function -> the task that it runs for."""
-
 
 def thread_limiter() -> anyio.CapacityLimiter:
-    """The limiter for sync nodes: the ActorSystem's, or the running loop's."""
-    own = SYSTEM_LIMITER.get()
-    if own is not None:
-        return own
-    loop = current_loop()
+    """The limiter for sync nodes: the ActorSystem's in its loop, or the running loop's."""
+    own, loop = SYSTEM_LIMITER.get(), current_loop()
+    # A node's function may run graphs on another loop: a limiter can't be waited for there.
+    if own is not None and own[0] is loop:
+        return own[1]
     limiter = _LIMITERS.get(loop)
     if limiter is None:
         limiter = _LIMITERS[loop] = anyio.CapacityLimiter(MAX_THREADS)
@@ -178,11 +176,11 @@ async def _in_helper(
     if helping is not None:
         helping.scope = scope
     thread = get_ident()
-    _BUSY[thread] = scope
+    BUSY[thread] = scope
     try:
         return await node_writes(plan, node, values, given, scope, here=True)
     finally:
-        del _BUSY[thread]
+        del BUSY[thread]
 
 
 async def node_writes(
@@ -438,13 +436,13 @@ async def in_thread(
 
     def step() -> tuple[T | None, BaseException | None]:
         thread = get_ident()
-        _BUSY[thread] = CURRENT.get(None)
+        BUSY[thread] = CURRENT.get(None)
         try:
             return stepped(work()), None
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
             return None, from_program(error)
         finally:
-            del _BUSY[thread]
+            del BUSY[thread]
 
     value, error = await hop(step, thread_limiter(), duration)
     if error is None:
@@ -468,7 +466,7 @@ def stepped(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def abandoned() -> list[str]:
     """Names of the nodes of cancelled runs that still run in threads, which can't be stopped."""
-    scopes = list(_BUSY.values())
+    scopes = cast("list[TaskScope | None]", list(BUSY.values()))
     return sorted(scope.task.name for scope in scopes if scope is not None and scope.cancelled)
 
 
