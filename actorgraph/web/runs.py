@@ -158,7 +158,9 @@ async def listed(call: ApiCall) -> list[response_types.Run]:
     """List the runs of a thread that the system knows, newest first."""
     query: ListQuery = call.query
     runs = await call.server.system.runs(thread_id=call.thread_id)
-    found = [run for run in runs if query.status in (None, status_of(run))]
+    found = [
+        run for run in runs if query.status in (None, status_of(run)) and not call.hides(run.graph)
+    ]
     found.sort(key=lambda run: run.created_at, reverse=True)
     page = found[query.offset : query.offset + query.limit]
     changed = await _changes(call, page)
@@ -217,7 +219,7 @@ async def cancel(call: ApiCall) -> Response:
 async def cancel_many(call: ApiCall) -> None:
     """Cancel several runs: those of one thread with these ids, or all with a status.
 
-    Runs of threads that the principal may not cancel are skipped.
+    Runs of threads that the principal may not cancel, or of hidden graphs, are skipped.
     """
     body: bodies.RunsCancel = call.body
     if body.status is None and (body.thread_id is None or body.run_ids is None):
@@ -229,6 +231,8 @@ async def cancel_many(call: ApiCall) -> None:
             continue
         if body.status not in (None, "all") and run.status != body.status:
             continue
+        if call.hides(run.graph):
+            continue
         thread = await call.server.threads.get(run.thread_id)
         if thread is not None and await call.server.access.allows(
             call.principal, "runs.cancel", thread
@@ -239,7 +243,7 @@ async def cancel_many(call: ApiCall) -> None:
 async def retry_many(call: ApiCall) -> Response:
     """Run parked runs again, where they were: all, or those of a thread, or with these ids.
 
-    Runs of threads on which the principal may start none are skipped.
+    Runs of threads on which the principal may start none, or of hidden graphs, are skipped.
     """
     body: bodies.RunsRetry = call.body
     if body.thread_id is not None:
@@ -247,6 +251,8 @@ async def retry_many(call: ApiCall) -> Response:
     allowed: list[str] = []
     for run in await _parked(call.server.system, body.thread_id):
         if body.run_ids is not None and run.id not in body.run_ids:
+            continue
+        if call.hides(run.graph):
             continue
         thread = await call.server.threads.get(run.thread_id)
         if thread is not None and await call.server.access.allows(
@@ -291,14 +297,14 @@ async def run_of(call: ApiCall) -> Run:
     """Return the run that the path names.
 
     Raises:
-        NotFound: the system doesn't know it, or it belongs to another thread.
+        NotFound: the system doesn't know it, it belongs to another thread, or its graph is hidden.
     """
     unknown = NotFound.run(call.path["run_id"])
     try:
         run = await call.server.system.run(call.path["run_id"])
     except RunNotFoundError:
         raise unknown from None
-    if run.thread_id != call.thread_id:
+    if run.thread_id != call.thread_id or call.hides(run.graph):
         raise unknown
     return run
 

@@ -167,7 +167,7 @@ class ThreadStream(Response):
                     async for part in parts:
                         yield part
             async for run in coming:
-                if not shown.is_new(run):
+                if not shown.is_new(run) or self._call.hides(run.graph):
                     continue
                 if not await may_go_on(self._call, self._thread, run):
                     return
@@ -190,13 +190,15 @@ class ThreadStream(Response):
             run = await system.run(identifier)
         except RunNotFoundError:
             return []
-        if run.thread_id != thread_id or belongs_later(run):
+        hides = self._call.hides
+        if run.thread_id != thread_id or belongs_later(run) or hides(run.graph):
             return []
         # Those of later times come when this system takes them up.
         runs = [one for one in await system.runs(thread_id=thread_id) if not belongs_later(one)]
         begin = sum(one.id < run.id for one in runs)
         after = {run.id: offset_of(offset)}
-        return [(one, after.get(one.id, 0)) for one in in_turn(runs, begin)]
+        turns = in_turn(runs, begin)
+        return [(one, after.get(one.id, 0)) for one in turns if not hides(one.graph)]
 
     def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
         said, limits = run.metadata.get(KEPT, {}), self._server.limits

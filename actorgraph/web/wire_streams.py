@@ -8,7 +8,7 @@ come again have the same ids.
 
 import time
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -121,7 +121,7 @@ async def _runs(call: ApiCall, since: int | None) -> AsyncGenerator[RunInThread]
             await ask_again(call, place.run)
             yield place
         async for run in coming:
-            if not shown.is_new(run):
+            if not shown.is_new(run) or call.hides(run.graph):
                 continue
             if not await may_go_on(call, thread, run):
                 return
@@ -141,7 +141,11 @@ async def _known_runs(call: ApiCall, since: int | None, shown: ShownRuns) -> lis
     runs = [run for run in runs if not belongs_later(run)]
     firsts = first_numbers([run.row.run for run in runs])
     after = -1 if since is None else since
-    begin = _oldest_wanted(runs) if since is None else max(0, bisect_right(firsts, since) - 1)
+    hidden = {run.id for run in runs if call.hides(run.graph)}
+    if since is None:
+        begin = _oldest_wanted(runs, hidden)
+    else:
+        begin = max(0, bisect_right(firsts, since) - 1)
     for run in runs:
         shown.is_new(run)
     numbers = {run.id: first for run, first in zip(runs, firsts, strict=True)}
@@ -149,15 +153,19 @@ async def _known_runs(call: ApiCall, since: int | None, shown: ShownRuns) -> lis
     return [
         RunInThread(run, numbers[run.id], after if run.id in known else -1)
         for run in in_turn(runs, begin)
+        if run.id not in hidden
     ]
 
 
-def _oldest_wanted(runs: Sequence[Run]) -> int:
-    """Return the index of the oldest open run; of the newest one if none is open."""
-    for index, run in enumerate(runs):
-        if run.status in OPEN_STATUSES:
-            return index
-    return max(0, len(runs) - 1)
+def _oldest_wanted(runs: Sequence[Run], hidden: Collection[str]) -> int:
+    """Return the index of the oldest open run; of the newest one if none is open.
+
+    Args:
+        hidden: the ids of runs that don't count.
+    """
+    shown = [index for index, run in enumerate(runs) if run.id not in hidden]
+    still_open = (index for index in shown if runs[index].status in OPEN_STATUSES)
+    return next(still_open, shown[-1] if shown else 0)
 
 
 async def first_number(call: ApiCall, run: Run) -> int:

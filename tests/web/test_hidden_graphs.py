@@ -1,7 +1,9 @@
 """Graphs that only some principals may know of."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import anyio
 import httpx
@@ -10,9 +12,11 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.stores import InMemoryStore
-from actorgraph.web import GraphRoutes
+from actorgraph.web import GraphRoutes, Limits
+from actorgraph.web.routes import ENDPOINTS
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
+from tests.web.test_access import BODIES, named
 
 ANN, BOB = {"x-user": "ann"}, {"x-user": "bob"}
 
@@ -34,6 +38,48 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     with anyio.fail_after(PATIENCE_S):
         async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as made:
             yield made
+
+
+READING = [
+    one
+    for one in ENDPOINTS
+    if one.action in ("threads.read", "threads.search", "runs.read", "runs.search")
+]
+
+
+def known(run: str) -> dict[str, str]:
+    """Parameters of paths."""
+    return {"run_id": run, "checkpoint_id": str(UUID(int=1)), "namespace": "none"}
+
+
+@asynccontextmanager
+async def thread_of_ann(
+    shown: tuple[str, ...], graph: str = "ask"
+) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+    """A server where Bob may see some graphs, and a run of another one; its thread is `t`."""
+
+    async def see(principal: str, graph: str) -> bool:
+        return principal == "ann" or graph in shown
+
+    saver = InMemorySaver()
+    graphs = {name: GRAPHS[name].compile(checkpointer=saver) for name in {*shown, graph}}
+    system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
+    app = GraphRoutes(
+        system,
+        authenticate=lambda request: request.headers.get("x-user"),
+        assistants=see,
+        limits=Limits(stream_s=0.05),
+    )
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    with anyio.fail_after(PATIENCE_S):
+        async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as made:
+            await made.post("/threads", json={"thread_id": "t"}, headers=ANN)
+            body = {"assistant_id": graph, "input": {"foo": "secret"}, "stream_resumable": True}
+            started = await made.post("/threads/t/runs", json=body, headers=ANN)
+            run = started.json()["run_id"]
+            if graph != "sleep":
+                await made.get(f"/threads/t/runs/{run}/join", headers=ANN)
+            yield made, run
 
 
 class TestHiddenGraphs:
@@ -84,6 +130,62 @@ class TestHiddenGraphs:
             state = await client.get("/threads/t/state", headers=BOB)
 
             assert (state.status_code, state.json()["next"]) == (200, ["second"])
+
+
+class TestRunsOfHiddenGraphs:
+    @pytest.mark.parametrize("shown", [("log",), ("log", "talk")], ids=len)
+    async def test_no_route_shows_what_they_did(self, shown):
+        """
+        Whatever is read of a thread by who may not see its graph: no value, and no question, comes.
+        """
+        said: dict[str, str] = {}
+        async with thread_of_ann(shown) as (client, run):
+            for endpoint in READING:
+                path = endpoint.path.format(thread_id="t", **known(run))
+                body = BODIES.get(endpoint.path, {}) if endpoint.body else None
+                for user in (ANN, BOB):
+                    after = {**user, "last-event-id": f"{run}.0"}
+                    answer = await client.request(endpoint.method, path, json=body, headers=after)
+                    said[f"{user['x-user']} {named(endpoint)}"] = answer.text
+
+        shows = {who for who, text in said.items() if "secret" in text or "why?" in text}
+        assert {who for who in shows if who.startswith("bob")} == set()
+        assert len(shows) > 8  # to Ann
+
+    @pytest.mark.parametrize("way", ["POST cancel", "DELETE ", "GET join", "GET stream", "GET "])
+    async def test_a_run_is_as_one_that_is_not_there(self, way):
+        """
+        It can't be read, waited for, cancelled or deleted, nor is it in the thread's list.
+        """
+        method, _, last = way.partition(" ")
+        async with thread_of_ann(("log",)) as (client, run):
+            address = f"/threads/t/runs/{{}}/{last}".rstrip("/")
+            other = str(UUID(int=1))
+            asked = [
+                await client.request(method, address.format(one), headers=BOB)
+                for one in (run, other)
+            ]
+            listed = await client.get("/threads/t/runs", headers=BOB)
+            still = await client.get(f"/threads/t/runs/{run}", headers=ANN)
+
+        assert asked[0].status_code == asked[1].status_code == 404
+        assert asked[0].text.replace(run, other) == asked[1].text
+        assert (listed.json(), still.status_code) == ([], 200)
+
+    async def test_many_are_left_alone(self):
+        """
+        Cancelling all runs cancels those of the graphs that one sees.
+        """
+        async with thread_of_ann(("log",), graph="sleep") as (client, run):
+            for body in ({"thread_id": "t", "run_ids": [run]}, {"status": "all"}):
+                await client.post("/runs/cancel", json=body, headers=BOB)
+            await anyio.wait_all_tasks_blocked()  # a cancelled run ends by itself
+            still = await client.get(f"/threads/t/runs/{run}", headers=ANN)
+            await client.post("/runs/cancel", json={"status": "all"}, headers=ANN)
+            ended = await client.get(f"/threads/t/runs/{run}/join", headers=ANN)
+
+        assert still.json()["status"] in ("pending", "running")
+        assert ended.status_code == 200
 
 
 class TestOrder:

@@ -257,6 +257,10 @@ class ApiCall(Struct):
         """The id of the thread that the path names."""
         return self.path["thread_id"]
 
+    def hides(self, graph: str) -> bool:
+        """Whether the principal may not see a graph: nor its runs, nor what they have stored."""
+        return self.server.access.assistants is not None and graph not in self.graphs
+
 
 _WITH_METADATA = ("threads.", "runs.", "assistants.", "crons.")
 """Actions on what has metadata that the access rules may filter by."""
@@ -476,7 +480,11 @@ def graph_of_thread(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
         return call.graphs[name]
     if len(call.graphs) == 1:
         return next(iter(call.graphs.values()))
-    raise NotFound(f"thread {thread.thread_id!r} has no state yet: it has had no run of a graph")
+    raise _stateless(thread)
+
+
+def _stateless(thread: StoredThread) -> NotFound:
+    return NotFound(f"thread {thread.thread_id!r} has no state yet: it has had no run of a graph")
 
 
 async def with_graph(
@@ -488,9 +496,11 @@ async def with_graph(
         use: called again, with the graph that wrote the newest checkpoint, if the newest run's
             graph can't read it.
     Raises:
-        NotFound: the thread has had no run, and there are several graphs.
+        NotFound: the thread has had no run, and there are several graphs; or the principal may not
+            see the graph that wrote it.
         SchemaMismatchError: no graph of the system can read the checkpoint.
     """
+    await _check_writer(call, thread)
     graph = graph_of_thread(call, thread)
     try:
         return await use(graph)
@@ -507,12 +517,27 @@ async def history_graph(call: ApiCall, thread: StoredThread) -> CompiledStateGra
     Looked up each time: listing with a graph that doesn't fit raises no error to fall back on.
 
     Raises:
-        NotFound: the thread has had no run, and there are several graphs.
+        NotFound: as for `with_graph`.
     """
+    await _check_writer(call, thread)
     graph = graph_of_thread(call, thread)
     if len(call.graphs) == 1:
         return graph
     return await _writer(call, thread) or graph
+
+
+async def _check_writer(call: ApiCall, thread: StoredThread) -> None:
+    """Check that the graph which wrote a thread's newest checkpoint isn't hidden.
+
+    Another graph may be able to read it: with channels of the same names, say.
+
+    Raises:
+        NotFound: it is.
+    """
+    if len(call.graphs) < len(call.server.graphs):
+        name = await graph_that_wrote(call.server.system, thread.thread_id)
+        if name is not None and call.hides(name):
+            raise _stateless(thread)
 
 
 async def _writer(call: ApiCall, thread: StoredThread) -> CompiledStateGraph | None:
