@@ -84,7 +84,7 @@ class _SparseLink(FaultyLink):
         await self.link.announce(hints)
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
-        """Forwarded, without messages that are no hints."""
+        """Forwarded, without messages that can't be read."""
         while True:
             self._engine.answer()
             found = await self.link.take(queues, limit)
@@ -149,7 +149,7 @@ class EngineFault(FaultyLink):
 
 
 class StopsAtGarbage(EngineFault):
-    """Nothing is taken any more after a message that is no hint."""
+    """Nothing is taken any more after a message that can't be read."""
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """Forwarded, once."""
@@ -160,18 +160,18 @@ class StopsAtGarbage(EngineFault):
 
 
 class FailsAtGarbage(EngineFault):
-    """A message that is no hint is an error of the call that finds it."""
+    """A message that can't be read is an error of the call that finds it."""
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """Forwarded."""
         found = await super().take(queues, limit)
         if self.link.unreadable:
-            raise ValueError("a message that is no hint")
+            raise ValueError("unreadable")
         return found
 
 
 class TakesGarbage(EngineFault):
-    """A message that is no hint becomes one, of a run that never was."""
+    """A message that can't be read becomes a hint of a run that never was."""
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """Forwarded, with one more."""
@@ -285,7 +285,7 @@ class NeverBack(EngineFault):
 
 
 class NoHintsBack(EngineFault):
-    """Who has waited for hints when the engine went away isn't known to it any more."""
+    """Calls that wait for hints when the engine goes away aren't made again."""
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """Forwarded until the first error."""

@@ -136,7 +136,7 @@ class TestRunsOfHiddenGraphs:
     @pytest.mark.parametrize("shown", [("log",), ("log", "talk")], ids=len)
     async def test_no_route_shows_what_they_did(self, shown):
         """
-        Whatever is read of a thread by who may not see its graph: no value, and no question, comes.
+        A principal that may not see a thread's graph gets no value and no question by any route.
         """
         said: dict[str, str] = {}
         async with thread_of_ann(shown) as (client, run):

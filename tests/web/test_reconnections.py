@@ -47,7 +47,8 @@ class TestEveryStream:
     )
     async def test_a_client_that_connects_again_is_refused(self, endpoint, rule):
         """
-        Who was sent away gets a status and a reason, and no event: an EventSource gives up then.
+        A client that was sent away gets a status and a reason, and no event: an EventSource gives
+        up then.
         """
         async with served(EVERY_S) as place:
             again = await refused(place, endpoint, rule)
@@ -152,7 +153,8 @@ class TestTenants:
     @pytest.mark.parametrize("new", ["owner", "other"])
     async def test_a_removed_thread_stays_silent(self, new):
         """
-        Ids of events of a removed thread bring nothing of it, whoever has a thread of its name now.
+        Ids of events of a removed thread bring nothing of it, to the owner of a new one of its
+        name neither.
         """
         async with tenants_server() as server:
             await server.ask("owner", "DELETE", "/threads/t")
