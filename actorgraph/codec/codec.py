@@ -8,7 +8,6 @@ compression (`codec.encryption`) and the JSON form (`codec.json_form`) are appli
 bytes. Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -73,7 +72,7 @@ from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTyp
 from actorgraph.errors.overrides import overridden_methods
 from actorgraph.errors.texts import value_repr
 
-_BINARY = re.compile(b"[\xc4-\xc6]")
+_BIN8, _BIN16, _BIN32 = b"\xc4", b"\xc5", b"\xc6"
 """The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
 
 _OPTIONS = (
@@ -284,7 +283,7 @@ class Codec:
         try:
             # As in `_pack`: written out here, where every stored value passes.
             payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
-            if _BINARY.search(payload) is not None:
+            if _BIN8 in payload or _BIN16 in payload or _BIN32 in payload:
                 refuse_buffers(value)
         except (TypeError, ormsgpack.MsgpackEncodeError):
             payload = self._encode_slowly(value, path)
@@ -446,7 +445,7 @@ class Codec:
         payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
         # ormsgpack packs buffers as bytes without asking `default`. A scan of the payload is far
         # cheaper than a walk through each value.
-        if _BINARY.search(payload) is not None:
+        if _BIN8 in payload or _BIN16 in payload or _BIN32 in payload:
             refuse_buffers(value)
         return payload
 

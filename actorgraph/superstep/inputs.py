@@ -83,15 +83,35 @@ def known_writes(state: RunState, writes: Sequence[Write]) -> list[Write]:
         InvalidUpdateError: a key is unknown, and the graph is strict or its class forbids that.
     """
     plan = state.plan
-    state.dropped = [
-        f"the input has {key!r}, which is not a channel of this graph "
-        f"({did_you_mean(str(key), plan.state_keys)})"
-        for key, _ in writes
-        if key not in plan.channels
-    ]
+    unknown = [key for key, _ in writes if key not in plan.channels]
+    state.dropped = unknown_keys("the input has", unknown, plan.state_keys)
     if state.dropped and (plan.strict or plan.forbids):
         raise InvalidUpdateError(state.dropped[0], do="give only known keys")
     return [write for write in writes if write[0] in plan.channels]
+
+
+def unknown_keys(does: str, keys: Sequence[Any], channels: Sequence[str]) -> list[str]:
+    """Return a sentence for each key that is not a channel; the last of ten counts all others.
+
+    An input may have thousands: a search for what each may be a misspelling of would take long.
+
+    Args:
+        does: the beginning of each sentence: who gave the keys.
+        channels: the names that there are.
+    """
+    shown_keys = keys if len(keys) <= UNKNOWN_MAX else keys[: UNKNOWN_MAX - 1]
+    found = [
+        f"{does} {key!r}, which is not a channel of this graph ({did_you_mean(str(key), channels)})"
+        for key in shown_keys
+    ]
+    if len(found) < len(keys):
+        rest = len(keys) - len(found)
+        found.append(f"{does} {rest} more keys that are not channels of this graph")
+    return found
+
+
+UNKNOWN_MAX = 10
+"""Sentences about unknown keys of one update."""
 
 
 def clear_defaults(state: RunState, update: Any) -> None:

@@ -23,6 +23,7 @@ from actorgraph.errors.texts import plain
 from actorgraph.plan.annotations import declared_names
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.plan.state_objects import written_by
+from actorgraph.superstep.inputs import unknown_keys
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, HANDED_UP, INTERRUPT, ROOT, START, TASKS
@@ -138,15 +139,17 @@ def _add_keys(
     dropped: list[str],
 ) -> None:
     allowed = node.writes
+    unknown: list[Any] = []
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
         elif key == INTERRUPT and is_langgraph_interrupt(value):
             raise _unasked(node, value)
         elif key not in node.own:
-            hint = did_you_mean(key, plan.state_keys)
-            does = "the input has" if node.name == START else f"node {node.name!r} returned"
-            dropped.append(f"{does} {key!r}, which is not a channel of this graph ({hint})")
+            unknown.append(key)
+    if unknown:
+        does = "the input has" if node.name == START else f"node {node.name!r} returned"
+        dropped.extend(unknown_keys(does, unknown, plan.state_keys))
 
 
 def _unasked(node: NodePlan, asked: Any) -> InvalidUpdateError:

@@ -132,6 +132,18 @@ class TestForms:
         with pytest.raises(InvalidUpdateError, match="Expected dict, got"):
             writes_of(PAIR, A, returned)
 
+    def test_of_many_unknown_keys_ten_sentences_are_made(self):
+        """
+        Nine keys are named; the tenth sentence counts all others.
+        """
+        _, few = writes_of(PAIR, A, {str(number): 0 for number in range(10)})
+        _, many = writes_of(PAIR, A, {str(number): 0 for number in range(20_000)})
+
+        assert len(few) == len(many) == 10
+        assert many[:9] == few[:9]
+        assert few[9].startswith("node 'a' returned '9', which is not a channel")
+        assert many[9] == "node 'a' returned 19991 more keys that are not channels of this graph"
+
     def test_unknown_keys_of_an_object_are_reported(self):
         """
         As those of a dict are.
