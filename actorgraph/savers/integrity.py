@@ -307,7 +307,7 @@ def check_system_run(row: RunRow, found: int | None) -> RunRow:
     if _fits(found, system_sum, row):
         why = _WRONG_TYPE
         texts = (row.thread_id, row.graph, row.metadata, row.reason)
-        numbers = type(row.attempts) is int and _is_time(row.created)
+        numbers = type(row.attempts) is int and _is_time(row.created) and _is_time(_due_of(row))
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
         if found is None:  # searches read no checksum, and show the metadata
@@ -440,6 +440,14 @@ _TIMES_END = 253_402_300_800_000_000
 def _is_time(value: object) -> bool:
     """Whether a column has microseconds since 1970 that a datetime can have."""
     return type(value) is int and 0 <= value < _TIMES_END
+
+
+def _due_of(row: RunRow) -> object:
+    """When a run is due; SQLite puts it before the metadata, on a line of its own."""
+    due, cut, _ = row.metadata.partition("\n") if type(row.metadata) is str else ("", "", "")
+    if not (cut and due.isdecimal()):
+        return row.due
+    return int(due) if len(due) <= len(str(_TIMES_END)) else None
 
 
 def _shown_metadata(stored: object) -> object:

@@ -14,6 +14,7 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import Turns, shielded
+from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.authority import reauthorization
@@ -233,11 +234,14 @@ async def cancel_many(call: ApiCall) -> None:
             continue
         if call.hides(run.graph):
             continue
-        thread = await call.server.threads.get(run.thread_id)
-        if thread is not None and await call.server.access.allows(
-            call.principal, "runs.cancel", thread
-        ):
-            await _stop(call, run, call.query.action, wait=False)
+        try:
+            thread = await call.server.threads.get(run.thread_id)
+            if thread is not None and await call.server.access.allows(
+                call.principal, "runs.cancel", thread
+            ):
+                await _stop(call, run, call.query.action, wait=False)
+        except DAMAGED as error:  # one damaged thread must not keep the other runs going
+            event("warning", "row.damaged", run_id=run.id, error=str(error))
 
 
 async def retry_many(call: ApiCall) -> Response:
@@ -254,11 +258,14 @@ async def retry_many(call: ApiCall) -> Response:
             continue
         if call.hides(run.graph):
             continue
-        thread = await call.server.threads.get(run.thread_id)
-        if thread is not None and await call.server.access.allows(
-            call.principal, "runs.create", thread
-        ):
-            allowed.append(run.id)
+        try:
+            thread = await call.server.threads.get(run.thread_id)
+            if thread is not None and await call.server.access.allows(
+                call.principal, "runs.create", thread
+            ):
+                allowed.append(run.id)
+        except DAMAGED as error:
+            event("warning", "row.damaged", run_id=run.id, error=str(error))
     found = await call.server.system.retry_parked(allowed)
     shown_as = response_types.RetriedRuns(list(found.retried), found.left)
     return Response(await encoded(shown_as), media_type="application/json")

@@ -10,7 +10,7 @@ from tests.faults.test_bad_items import PLANTS, SEED
 from tests.support.structlog_setup import configured
 from tests.web.bad_commands import Commands, differences, not_asked
 from tests.web.bad_places import BadPlace
-from tests.web.planted_rows import BAD, REMAINS
+from tests.web.planted_rows import BAD
 
 __all__ = ["configured"]
 
@@ -27,7 +27,7 @@ def test_the_others_answers_are_the_same(kind, tmp_path, request):
     place, chance = BadPlace(kind, tmp_path, server), random.Random(SEED)
     anyio.run(place.fill)
     place.park()
-    commands = Commands(place, tmp_path, {*REMAINS, *map(str, place.made[BAD].values())})
+    commands = Commands(place, tmp_path, set(map(str, place.made[BAD].values())))
     before = commands.everything()
     place.restore()
     assert differences(commands.everything(), before, commands) == []

@@ -19,7 +19,7 @@ SEED = int(os.environ.get("ACTORGRAPH_SEED", "0")) or random.SystemRandom().rand
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "jsonl"])
 async def test_the_others_answers_are_the_same(kind, tmp_path, request):
     """
     With a damaged, foreign or cut column in any row of one client, every answer about the other

@@ -20,8 +20,13 @@ FORMS = {
         "key without sum": "key = CAST(x'fffe' AS TEXT) || key, crc = NULL",
         "times": "created = 'then'",
         "order": "seq = 'last' || key",
+        "minutes": "minutes = 1e300",
     },
-    "postgres": {"value": "value = 'x'", "no sum": "value = '{', crc = NULL"},
+    "postgres": {
+        "value": "value = 'x'",
+        "no sum": "value = '{', crc = NULL",
+        "minutes": "minutes = 1e300",
+    },
 }
 CASES = [(kind, form) for kind, forms in FORMS.items() for form in forms]
 
@@ -79,6 +84,19 @@ class TestSearches:
         with capture_logs():
             found = paged(store)
         assert [key for key in found if len(key) == 1 and key not in AMONG] == ["f", "e", "d", "a"]
+
+    def test_filters_find_the_others(self, damaging, kind, form):
+        """
+        A filter finds what it fits, by text or by similarity, beside an item that isn't JSON.
+        """
+        index = {"dims": 1, "embed": lambda texts: [[1.0]] * len(texts), "fields": ["key"]}
+        store = damaging(kind, form, index=index)
+
+        with capture_logs():
+            found = [store.search(("n",), filter={"key": "d"}, query=q) for q in (None, "x")]
+        assert [[item.key for item in some if item.key not in AMONG] for some in found] == [
+            ["d"]
+        ] * 2
 
     def test_the_ranking_is_full(self, damaging, kind, form):
         """

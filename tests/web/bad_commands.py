@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from actorgraph.cli.command_line import command_group, main
 from tests.web.bad_places import BadPlace
-from tests.web.bad_site import GOOD, dumps_any, graphs, without
+from tests.web.bad_site import GOOD, graphs, mentions, without
 
 log, ask, late = (graphs()[name] for name in ("log", "ask", "late"))
 """For --graph."""
@@ -92,7 +92,7 @@ class Commands:
 
     Args:
         folder: for new files.
-        names: of what is damaged.
+        names: ids of the damaged.
     """
 
     def __init__(self, place: BadPlace, folder: Path, names: set[str]) -> None:
@@ -120,8 +120,7 @@ class Commands:
         return Said(code, without(found, self.is_bad), text + err.getvalue())
 
     def is_bad(self, value: Any) -> bool:
-        text = value if isinstance(value, str) else dumps_any(value)
-        return any(name in text for name in self.names)
+        return mentions(value, self.names)
 
     def _file(self, name: str) -> Path:
         return self._folder / name.lower()

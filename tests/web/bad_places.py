@@ -6,17 +6,18 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from actorgraph import PostgresSaver, SqliteSaver
+from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.stores import PostgresStore, SqliteStore
 from tests.web.bad_site import INDEX, LASTING, WHO, Asked, Late, Site, opened
-from tests.web.planted_rows import BAD, OF_ALL, Database, Plant, Schema, of_the_bad, plants
+from tests.web.planted_files import Folder
+from tests.web.planted_rows import BAD, OF_ALL, Database, Schema, of_the_bad, plants
 
 
 class BadPlace:
     """A saver's and a store's databases.
 
     Args:
-        kind: "sqlite" or "postgres".
+        kind: "sqlite", "postgres" or "jsonl".
         folder: for files.
         server: of PostgreSQL, with a schema for each.
     """
@@ -25,8 +26,8 @@ class BadPlace:
         self.kind = kind
         self._folder, self._server = folder, server
         self.schemas = [] if server is None else [server.new_schema("bad") for _ in range(2)]
-        self.databases: list[Database] = [
-            Database(folder / "runs.db"),
+        self.databases: list[Any] = [
+            Folder(folder / "runs") if kind == "jsonl" else Database(folder / "runs.db"),
             Database(folder / "items.db"),
         ]
         if server is not None:
@@ -42,7 +43,8 @@ class BadPlace:
         saver: Any
         store: Any
         if self._server is None:
-            saver = SqliteSaver(self._folder / "runs.db")
+            jsonl = self.kind == "jsonl"
+            saver = JsonlSaver(self._folder / "runs") if jsonl else SqliteSaver(self.address)
             store = SqliteStore(self._folder / "items.db", **options)
         else:
             saver = PostgresSaver(self._server.url, schema=self.schemas[0])
@@ -98,11 +100,14 @@ class BadPlace:
         for database in self.databases:
             database.restore()
 
-    def tables(self) -> list[tuple[Database, str]]:
+    def tables(self) -> list[tuple[Any, str]]:
         """The tables that hold rows of one thread or item."""
         return [(d, t) for d in self.databases for t in d.tables() if t not in OF_ALL]
 
-    def plants(self, database: Database, table: str) -> Iterator[tuple[Plant, dict[str, Any]]]:
+    def plants(self, database: Any, table: str) -> Iterator[tuple[Any, Any]]:
         """Each change to a table's rows of the bad client, with a row for it."""
+        if isinstance(database, Folder):
+            yield from database.plants(table)
+            return
         rows = of_the_bad(database, table, {BAD, self.made[BAD]["cron_id"]})
         yield from plants(database, table, rows)

@@ -186,7 +186,7 @@ class Asked:
     def __init__(self, site: Site, made: dict[str, dict[str, Any]]) -> None:
         self.site = site
         self.made = made
-        self.names = {*REMAINS, *map(str, made[BAD].values())}
+        self.names = set(map(str, made[BAD].values()))
         self.answers: dict[str, Any] = {}
         self.of_bad: dict[str, int] = {}
         self._stale = True
@@ -310,8 +310,7 @@ class Asked:
         return without(value, self.is_bad)
 
     def is_bad(self, value: Any) -> bool:
-        text = value if isinstance(value, str) else dumps_any(value)
-        return any(name in text for name in self.names)
+        return mentions(value, self.names)
 
 
 def without(value: Any, is_bad: Callable[[Any], bool]) -> Any:
@@ -324,6 +323,12 @@ def without(value: Any, is_bad: Callable[[Any], bool]) -> Any:
     if isinstance(value, list | tuple):
         return [without(one, is_bad) for one in value if not is_bad(one)]
     return settled(value) if isinstance(value, str) else value
+
+
+def mentions(value: Any, ids: set[str]) -> bool:
+    """Whether a value has one of the bad's ids, or the remains of one: not in an id of others."""
+    text = value if isinstance(value, str) else dumps_any(value)
+    return any(one in text for one in ids) or any(one in settled(text) for one in REMAINS)
 
 
 def dumps_any(value: Any) -> str:

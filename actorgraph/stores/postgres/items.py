@@ -19,12 +19,17 @@ _EXACT_MAX = 2**53
 
 
 class PostgresItemTable:
-    """Rows of one connection, inside a transaction; implements `ItemTable`."""
+    """Rows of one connection, inside a transaction; implements `ItemTable`.
+
+    Args:
+        compares: whether the server applies the necessary conditions of filters.
+    """
 
     is_private = False
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, *, compares: bool = True) -> None:
         self._connection = connection
+        self._compares = compares
 
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
         """See `ItemTable.get`."""
@@ -37,7 +42,7 @@ class PostgresItemTable:
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None, rows_max: int
     ) -> Iterator[ItemRow]:
         """See `ItemTable.scan`; rows that were put last come first."""
-        where = _where(prefix, wanted, visible_from)
+        where = _where(prefix, wanted if self._compares else None, visible_from)
         if not wanted:
             rows = self._connection.execute(schema.SELECT_BELOW, where | {"rows_max": rows_max})
             yield from map(_row, rows)
@@ -54,7 +59,8 @@ class PostgresItemTable:
         self, prefix: Namespace, wanted: ItemFilter, visible_from: int | None
     ) -> Iterable[tuple[Address, bytes]]:
         """See `ItemTable.vectors`."""
-        where = _where(prefix, wanted, visible_from) | {"filtered": bool(wanted)}
+        where = _where(prefix, wanted if self._compares else None, visible_from)
+        where |= {"filtered": bool(wanted)}
         for namespace, key, *entry, text in self._in_pages(schema.SELECT_VECTORS, where):
             vector, path, crc = bytes(entry[0]), *entry[1:]
             if not is_sound((namespace, key), path, vector, crc):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from actorgraph.errors import InvalidConfigError, MissingExtraError
+from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.storage.kept import keep, release
 from actorgraph.storage.postgres.timeouts import Timeouts, timeouts_of
 from actorgraph.stores.operations import IndexConfig, TTLConfig
@@ -123,7 +123,16 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
     def _transact(self, work: Callable[[PostgresItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; repeat it if the transaction fails."""
         self._after_fork()
-        return self._transactions.run(lambda c: work(PostgresItemTable(c)), writes=writes)
+        try:
+            return self._transactions.run(lambda c: work(PostgresItemTable(c)), writes=writes)
+        except StorageError as error:
+            if not _is_of_a_value(error):
+                raise
+        # The server can't compare a damaged value with a filter. Without its help the row is read,
+        # found to be damaged, and left out.
+        return self._transactions.run(
+            lambda c: work(PostgresItemTable(c, compares=False)), writes=writes
+        )
 
     def _after_fork(self) -> None:
         """In a forked child, leave the connection to the parent and use a new one."""
@@ -146,3 +155,8 @@ def _transactions(conn: Any, schema: str, limits: Timeouts) -> "Transactions":
 
 
 AsyncPostgresStore = PostgresStore
+
+
+def _is_of_a_value(error: StorageError) -> bool:
+    """Whether the server refused a statement for a value: SQLSTATE of class 22."""
+    return str(getattr(error.__cause__, "sqlstate", "")).startswith("22")

@@ -106,13 +106,14 @@ def add_functions(connection: sqlite3.Connection) -> None:
     connection.create_function("actorgraph_matches", 9, _matches, deterministic=True)
 
 
-def _matches(wanted: str, namespace: str, key: str, value: bytes, *columns: Any) -> bool:
+def _matches(wanted: str, namespace: bytes, key: bytes, value: bytes, *columns: Any) -> bool:
     try:
         if matches(from_text(value), _filter(wanted)):
             return True
         created, updated, ttl, expires, crc = columns
         times = (created, updated, expires)
-        return crc not in (None, item_sum((namespace, key), value.decode(), ttl, times))
+        where = namespace.decode(), key.decode()
+        return crc not in (None, item_sum(where, value.decode(), ttl, times))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return True
 

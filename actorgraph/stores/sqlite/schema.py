@@ -45,8 +45,11 @@ _VISIBLE = "(:visible IS NULL OR i.expires IS NULL OR i.expires > :visible)"
 _BELOW = "(:prefix = '' OR i.namespace = :prefix OR (i.namespace >= :first AND i.namespace < :end))"
 # A damaged row passes although it doesn't match, as it may have matched. Reading it reports the
 # damage.
-_FITS = """(:filter IS NULL OR actorgraph_matches(:filter, i.namespace, i.key,
-    CAST(i.value AS BLOB), i.created, i.updated, i.minutes, i.expires, i.crc))"""
+# Casts: sqlite3 can't pass text that isn't UTF-8, and would fail the whole statement.
+_FITS = """(:filter IS NULL OR actorgraph_matches(:filter, CAST(i.namespace AS BLOB),
+    CAST(i.key AS BLOB), CAST(i.value AS BLOB), CAST(i.created AS NUMERIC),
+    CAST(i.updated AS NUMERIC), CAST(i.minutes AS NUMERIC), CAST(i.expires AS NUMERIC),
+    CAST(i.crc AS NUMERIC)))"""
 SELECT_ITEM = f"""
 SELECT {_COLUMNS} FROM memory_items i WHERE namespace = :namespace AND key = :key AND {_VISIBLE}
 """  # noqa: S608 - the only things put in are constants of this file
