@@ -345,7 +345,7 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
         interrupt_after=plan.interrupt_after if after is None else _node_names(plan, after),
         modes=frozenset(modes) if modes else _NO_MODES,
         output_keys=default_keys if keys is None else keys_of(plan, keys) or default_keys,
-        metadata=stored_metadata(metadata) if metadata else {},
+        metadata=_stored(metadata) if metadata else {},
         tags=_tags(tags) if tags else (),
         strict_resume=bool(options.get("strict_resume") or strict),
         **limits,
@@ -557,3 +557,13 @@ def seconds(name: str, value: Any) -> float | None:
             do="use a number above 0 or a timedelta, at most a hundred years, or leave it out",
         )
     return found
+
+
+def _stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return stored_metadata(metadata)
+    except RecursionError as error:
+        raise InvalidConfigError(
+            f'config["metadata"] is nested too deeply to be stored: {shown(metadata)}',
+            do="pass shallow lists and dicts",
+        ) from error

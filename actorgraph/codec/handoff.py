@@ -483,8 +483,9 @@ def encode_metadata(metadata: dict[str, Any]) -> str:
     """
     try:
         return encode_json(metadata)
-    except (TypeError, UnicodeError, msgspec.MsgspecError) as error:
+    except (TypeError, UnicodeError, SerializationError, msgspec.MsgspecError) as error:
+        why = error.args[0] if isinstance(error, SerializationError) else error
         raise InvalidConfigError(
-            f"config['metadata'] can't be stored as JSON: {error}",
-            do="use text without lone surrogates, numbers, booleans, None, lists and dicts",
+            f"config['metadata'] can't be stored as JSON: {why}",
+            do="use text without lone surrogates, numbers, booleans, None, shallow lists and dicts",
         ) from error

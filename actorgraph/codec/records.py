@@ -69,6 +69,8 @@ FORMAT_CONVERTED = CHECKPOINT_FORMAT + 2
 _INLINE_INT_MAX = 2**53
 _EDGES_SINCE = 3
 """The first format in which edge channels have today's names."""
+SIZED_LEVELS = 100
+"""Levels of a value that are looked at to estimate its size."""
 
 
 class Record(msgspec.Struct, omit_defaults=True):
@@ -204,8 +206,17 @@ def decode_record(text: str) -> Record:
 
 
 def encode_json(value: Any) -> str:
-    """Encode plain data as compact JSON."""
-    return _ENCODER.encode(value).decode()
+    """Encode plain data as compact JSON.
+
+    Raises:
+        SerializationError: it is nested too deeply.
+    """
+    try:
+        return _ENCODER.encode(value).decode()
+    except RecursionError as error:
+        raise SerializationError(
+            "a value is nested too deeply for JSON", do="use shallow lists and dicts"
+        ) from error
 
 
 @lru_cache(maxsize=4096)
@@ -382,17 +393,22 @@ class SharedInput:
         return value if row is None else Shared(row.name)
 
 
-def _size(value: Any, enough: int) -> int:
-    """Estimate the encoded bytes of a value; stops counting at `enough`."""
+def _size(value: Any, enough: int, levels: int = SIZED_LEVELS) -> int:
+    """Estimate the encoded bytes of a value; stops counting at `enough`, and below `levels`.
+
+    A value that is nested deeper is refused when it is encoded, with its place.
+    """
     kind = type(value)
+    if not levels:
+        return 8
     if kind is str or kind is bytes:
         return len(value)
     if kind is not list and kind is not dict and kind is not tuple:
         parts = getattr(value, "__dict__", None)
-        return 8 if parts is None else _size(parts, enough)
+        return 8 if parts is None else _size(parts, enough, levels - 1)
     size = 0
     for part in value.values() if kind is dict else value:
-        size += _size(part, enough - size)
+        size += _size(part, enough - size, levels - 1)
         if size >= enough:
             break
     return size

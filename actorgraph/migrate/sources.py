@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
+from actorgraph.storage.sqlite.open_files import reading_address
 
 
 class SourceCheckpoint(msgspec.Struct):
@@ -63,7 +64,7 @@ class SqliteSource:
             raise InvalidConfigError(
                 f"file {str(path)!r} not found", do="pass the path of LangGraph's file"
             )
-        uri = f"{path.resolve().as_uri()}?mode=ro"
+        uri = reading_address(str(path.resolve()))
         self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         try:
             columns = [r[1] for r in self._connection.execute("PRAGMA table_info(writes)")]

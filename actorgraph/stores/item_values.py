@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
+from actorgraph.codec.advice import shortened
 from actorgraph.errors import DamagedRowError
 from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.errors import ItemValueError
@@ -33,7 +34,7 @@ def to_text(value: Any, name: str) -> str:
     if found := find_unstorable(value):
         path, problem = found
         raise ItemValueError(
-            f"{name}{path} {problem}, so it can't be stored",
+            f"{name}{shortened(path)} {problem}, so it can't be stored",
             do="store dicts with text keys, lists, text, finite numbers, bools and None",
         )
     try:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict
 
+from actorgraph.codec.advice import shortened
 from actorgraph.stores.errors import (
     InvalidNamespaceError,
     InvalidStoreOperationError,
@@ -417,11 +419,12 @@ def _check_filter(wanted: Any) -> None:
             f"filter must be a dict, got {type(wanted).__name__}",
             do='use a dict, such as {"kind": "note"}',
         )
-    _check_fields(wanted)
+    with suppress(RecursionError):  # a filter of so many levels is refused below, with its place
+        _check_fields(wanted)
     if found := find_unstorable(dict(wanted)):
         path, problem = found
         raise ItemValueError(
-            f"the filter{path} {problem}, which no item holds",
+            f"the filter{shortened(path)} {problem}, which no item holds",
             do="compare with lists, dicts, text, finite numbers, bools and None",
         )
 

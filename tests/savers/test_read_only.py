@@ -1,6 +1,9 @@
 """Savers that only read: beside a writer, without a trace, and every write is refused."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -167,3 +170,43 @@ class TestFiles:
             with pytest.raises(InvalidConfigError, match="needs a file"):
                 SqliteSaver(given, read_only=True)
         lent.close()
+
+
+MOUNTED = """
+import os, subprocess, sys
+from pathlib import Path
+from actorgraph import SqliteSaver
+folder, place = Path(sys.argv[1]), Path(sys.argv[1]) / "mount"
+if os.geteuid() == 0:
+    for command in (["--bind", folder / "data", place], ["-o", "remount,ro,bind", place]):
+        subprocess.run(["mount", *command], check=True)
+else:
+    (folder / "data").chmod(0o555)
+    place = folder / "data"
+with SqliteSaver(place / "a.db", read_only=True) as saver:
+    print(saver.list_threads(), os.listdir(place))
+    try:
+        os.utime(folder / "data" / "a.db", ns=(1, 1))
+        saver.list_threads()
+    except Exception as error:
+        print(type(error).__name__, "has changed" in str(error))
+"""
+
+
+def test_a_closed_database_is_read_where_nothing_can_be_written(tmp_path):
+    """
+    On a read-only mount a closed database is read whole, and a change through another mount is
+    noticed.
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "mount").mkdir()
+    with SqliteSaver(tmp_path / "data" / "a.db") as saver:
+        ab(saver).invoke({"foo": "x"}, at())
+    own = [] if os.geteuid() else ["unshare", "--mount"]
+    program = [*own, sys.executable, "-c", MOUNTED, str(tmp_path)]
+
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if "mount" in done.stderr and "permi" in done.stderr.lower():
+        pytest.skip("mounts aren't allowed here")
+
+    assert done.stdout.splitlines() == ["['t'] ['a.db']", "StorageError True"], done.stderr

@@ -28,6 +28,7 @@ from actorgraph.codec.conversions import migrated_input, noted
 from actorgraph.codec.decode_errors import raise_located
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import InvalidConfigError, RunCancelledError, SerializationError
+from actorgraph.errors.excerpts import shown
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
@@ -210,9 +211,9 @@ def _json(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     """
     try:
         return msgspec.json.decode(msgspec.json.encode(dict(value or {})))
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidConfigError(
-            f"{name} must be a dict of JSON values, got {value!r}: {error}",
+            f"{name} must be a dict of JSON values, got {shown(value)}: {error}",
             do="use strings, numbers, lists and dicts",
         ) from error
 

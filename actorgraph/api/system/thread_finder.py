@@ -17,6 +17,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.savers.stored_states import read_stored
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError, InvalidConfigError, did_you_mean
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
@@ -216,7 +217,8 @@ def wanted_facts(kind: str, wanted: Mapping[str, Any]) -> tuple[ThreadFact, ...]
     facts = facts_of(kind, wanted)
     if len(facts) < len(wanted):
         raise InvalidConfigError(
-            f"threads can't be found by {dict(wanted)!r}, which is not of JSON's types",
+            f"threads can't be found by {shown(dict(wanted))}, which is not of JSON's types, or is "
+            "nested too deeply",
             do="search for texts, numbers, booleans, None, and lists and dicts of them",
         )
     return facts

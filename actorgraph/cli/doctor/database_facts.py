@@ -22,6 +22,7 @@ from actorgraph.cli.places import is_postgres, is_saver_name, saver_at, schema_o
 from actorgraph.errors import ActorGraphError, EncryptionError
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.savers.sqlite.schema import SCHEMA_VERSION
+from actorgraph.storage.sqlite.open_files import reading_address
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import NO_OWNER, ListOwners, ListRuns, RunRow
@@ -97,7 +98,7 @@ def _of_file(facts: DatabaseFacts, place: str) -> DatabaseFacts:
     path = Path(place).absolute()
     had_log = Path(f"{path}-wal").exists()
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1)) as reading:
+        with closing(sqlite3.connect(reading_address(place), uri=True, timeout=1)) as reading:
             (version,) = reading.execute("PRAGMA user_version").fetchone()
             (journal,) = reading.execute("PRAGMA journal_mode").fetchone()
             has_tables = reading.execute(

@@ -47,7 +47,7 @@ from actorgraph.storage.sqlite.connections import (
     use_wal,
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
-from actorgraph.storage.sqlite.open_files import DatabaseFile
+from actorgraph.storage.sqlite.open_files import DatabaseFile, UnchangedFile, reading_address
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.durations import checked_seconds
@@ -114,6 +114,7 @@ class SqliteBackend:
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
         self._file: DatabaseFile | None = None
+        self._unchanged: UnchangedFile | None = None
         self._known = KnownThreads()
         self._broken: SaverBrokenError | None = None
         self._waits = True  # for locks of other processes
@@ -197,7 +198,7 @@ class SqliteBackend:
     async def _open_to_read(self) -> None:
         """Connect to an existing file; raises as `open`."""
         self._leaves_log = os.path.exists(f"{self.path}-wal")  # noqa: ASYNC240, PTH110 - no wait
-        source = self._uri("ro")
+        source = reading_address(self.path)
         settings = ConnectionSettings(
             source,
             uri=True,
@@ -206,6 +207,7 @@ class SqliteBackend:
             prepare=self._prepare_reading,
         )
         try:
+            self._unchanged = UnchangedFile(self.path) if "immutable" in source else None
             self._writer = self._reader = await open_driver(settings)
         except BaseException as error:
             self._remove_log()
@@ -382,6 +384,8 @@ class SqliteBackend:
         """See `ports.Saver.query`."""
         if self._reader is None:
             raise self._closed_error()
+        if self._unchanged is not None:
+            self._unchanged.check()
         return await self._reader.run(partial(self._read, queries))
 
     def _read(self, queries: Sequence[Query], connection: sqlite3.Connection) -> list[Any]:

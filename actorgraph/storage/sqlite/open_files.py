@@ -18,6 +18,53 @@ from pathlib import Path
 from actorgraph.errors import SaverBrokenError, StorageError
 
 
+def reading_address(path: str) -> str:
+    """Return the address of a database to read only.
+
+    Reading needs an index of the log, which SQLite makes beside the file. In a folder where
+    nothing can be written, a database that all of its writers have closed is opened as one that
+    doesn't change (https://www.sqlite.org/uri.html#uriimmutable); see `check_unchanged`.
+    """
+    file = Path(path).absolute()
+    closed = not Path(f"{file}-wal").exists()
+    fixed = closed and file.exists() and not os.access(file.parent, os.W_OK)
+    return f"{file.as_uri()}?mode=ro{'&immutable=1' if fixed else ''}"
+
+
+class UnchangedFile:
+    """A database that was opened as one that doesn't change.
+
+    Args:
+        path: of the database.
+    Raises:
+        OSError: the path names no file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen = self._look()
+
+    def _look(self) -> tuple[int, int, int, int, bool]:
+        status = Path(self._path).stat()
+        log = Path(f"{self._path}-wal").exists()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, log
+
+    def check(self) -> None:
+        """Check that no process has written to it.
+
+        Raises:
+            StorageError: a process did, through another mount for example.
+        """
+        with suppress(OSError):
+            if self._look() == self._seen:
+                return
+        raise StorageError(
+            f"{self._path!r} has changed while it was read in a folder without write access, "
+            "where SQLite can't follow changes",
+            do="open it again once its writers have closed it, or copy it with `actorgraph backup`",
+        )
+
+
 class DatabaseFile:
     """The file that a path names when this is made, and its log.
 
