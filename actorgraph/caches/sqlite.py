@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS cache (
     payload   BLOB NOT NULL,
     crc       INTEGER,
     PRIMARY KEY (namespace, key)
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS idx_cache_expiry ON cache (expiry) WHERE expiry IS NOT NULL;
 """
 _GET = """

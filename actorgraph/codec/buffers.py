@@ -1,8 +1,16 @@
 """Buffers in values: what msgpack would store as bytes without asking."""
 
+from collections.abc import Collection
 from typing import Any, cast
 
 _BUFFERS = frozenset({bytearray, memoryview})
+
+_SUSPECTS = _BUFFERS | {list, dict}
+
+
+def _suspects(items: Collection[Any]) -> Collection[Any]:
+    """The items, if any is a buffer or may hold one: a list of numbers costs no step for each."""
+    return () if _SUSPECTS.isdisjoint(map(type, items)) else items
 
 
 def refuse_buffers(value: Any) -> None:
@@ -22,6 +30,6 @@ def refuse_buffers(value: Any) -> None:
             msg = "a bytearray or memoryview would come back as bytes"
             raise TypeError(msg)
         if kind is list:
-            left.extend(cast("list[Any]", one))
+            left.extend(_suspects(cast("list[Any]", one)))
         elif kind is dict:
-            left.extend(cast("dict[Any, Any]", one).values())
+            left.extend(_suspects(cast("dict[Any, Any]", one).values()))

@@ -10,6 +10,8 @@ events       events of ActorSystems' runs; their other tables are in `system_sch
 
 `thread` is the integer key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
 `savers.integrity`; rows that version 1 wrote have none. `PRAGMA user_version` holds the version.
+
+No table with values is WITHOUT ROWID: SQLite reads whole rows of these to compare two keys.
 """
 
 import sqlite3
@@ -42,7 +44,7 @@ CREATE TABLE IF NOT EXISTS runs (
     resumes     TEXT NOT NULL DEFAULT '',
     epoch       INTEGER NOT NULL DEFAULT 1,
     crc         INTEGER
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS idx_runs_thread ON runs (thread);
 
 CREATE TABLE IF NOT EXISTS checkpoints (
@@ -74,7 +76,7 @@ CREATE TABLE IF NOT EXISTS blobs (
     payload   BLOB NOT NULL,
     crc       INTEGER,
     PRIMARY KEY (thread, namespace, channel, version)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE IF NOT EXISTS ranges (
     thread    INTEGER NOT NULL,
@@ -85,7 +87,7 @@ CREATE TABLE IF NOT EXISTS ranges (
     count     INTEGER NOT NULL,
     payload   BLOB NOT NULL,
     PRIMARY KEY (thread, namespace, channel, lineage, start)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE IF NOT EXISTS writes (
     thread     INTEGER NOT NULL,
@@ -98,7 +100,7 @@ CREATE TABLE IF NOT EXISTS writes (
     payload    BLOB NOT NULL,
     crc        INTEGER,
     PRIMARY KEY (thread, namespace, checkpoint, task, idx, generation)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE IF NOT EXISTS events (
     run     BLOB NOT NULL,
@@ -107,7 +109,7 @@ CREATE TABLE IF NOT EXISTS events (
     payload BLOB NOT NULL,
     crc     INTEGER,
     PRIMARY KEY (run, place)
-) WITHOUT ROWID;
+);
 
 PRAGMA user_version = {version};
 COMMIT;

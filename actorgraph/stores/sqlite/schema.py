@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS memory_items (
     expires   INTEGER,
     crc       INTEGER,           -- see `stores.item_values`; NULL in rows of version 1
     PRIMARY KEY (namespace, key)
-) WITHOUT ROWID;
+);
 CREATE UNIQUE INDEX IF NOT EXISTS idx_memory_items_seq ON memory_items (seq);
 CREATE INDEX IF NOT EXISTS idx_memory_items_expires ON memory_items (expires)
     WHERE expires IS NOT NULL;
