@@ -1,7 +1,7 @@
 """Threads over two PostgreSQL databases: routing, moves of buckets, processes with an old map."""
 
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any, LiteralString
 
 import anyio
 import psycopg
@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Identifier
 
 from actorgraph import ActorSystem, Command, InMemorySaver, InvalidConfigError, PostgresSaver
 from actorgraph.dispatch import PGQueuerDispatcher
-from actorgraph.errors import RunNotFoundError, StorageBusyError, ThreadMovedError
+from actorgraph.errors import ActorGraphError, RunNotFoundError, StorageBusyError, ThreadMovedError
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.postgres.buckets import MOVE_NAME, BucketTable
 from actorgraph.storage.postgres.timeouts import Timeouts
@@ -300,6 +300,59 @@ class TestCrashes:
             run = await system.start("g", "t", {"bar": []})
             assert (await run.result())["bar"] == ["a", "a"]
             assert rows(places["two"])["system_runs"] == 2
+
+
+CHANGED: dict[str, tuple[LiteralString, str, str]] = {
+    "states emptied": ("DELETE FROM buckets", "in none of the databases", "in none"),
+    "states dropped": ("DROP TABLE buckets", "buckets", "buckets"),
+    "states of another database": (
+        "UPDATE buckets SET state = 'here' WHERE bucket = 4095",
+        "",
+        "in several",
+    ),
+    "name of another database": ("UPDATE shard_name SET name = 'one'", "", "was called"),
+    "name emptied": ("DELETE FROM shard_name", "", "has lost its name"),
+    "another's bucket removed": ("DELETE FROM buckets WHERE bucket = 0", "", ""),
+    "vacuum": ("VACUUM buckets", "", ""),
+    "states touched": ("UPDATE buckets SET other = other", "", ""),
+}
+"""Change -> its statement in "two", the error of the next run there, that of the next process.
+
+"" where all goes on.
+"""
+
+
+class TestOtherPrograms:
+    @pytest.mark.one_loop
+    @pytest.mark.parametrize("done", CHANGED)
+    async def test_tables_that_others_change(self, places, done, monkeypatch):
+        """
+        Runs in the other database go on; those in the changed one go on or get an error about it;
+        a process that opens says so, or finds all runs that were acknowledged.
+        """
+        monkeypatch.setattr("actorgraph.api.system.sharded.LOOKS", 1)
+        statement, error, at_opening = CHANGED[done]
+        kept = ["t"]
+        async with sharded(places, move_wait_s=0.1) as system, soon():
+            await system.move([bucket_of("u")], "two")
+            assert bucket_of("t") != bucket_of("u")
+            change(places["two"], statement)
+            await (await system.start("g", "t", {"bar": []})).result()
+            with pytest.raises(ActorGraphError, match=error) if error else nullcontext():
+                await (await system.start("g", "u", {"bar": []})).result()
+                kept.append("u")
+
+        with pytest.raises(ActorGraphError, match=at_opening) if at_opening else nullcontext():
+            async with sharded(places) as system, soon():
+                assert [run.thread_id for run in await system.runs()] == kept
+
+
+def change(place: tuple[str, str], statement: LiteralString) -> None:
+    """Run a statement as another program does."""
+    url, schema = place
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SELECT set_config('search_path', %s, false)", (schema,))
+        db.execute(statement)
 
 
 async def state(system: ShardedSystem) -> Any:

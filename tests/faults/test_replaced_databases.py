@@ -1,4 +1,4 @@
-"""What a process remembers of a database that is replaced under it: savers, stores, systems, maps.
+"""Databases that are replaced under a store, a system or a map of buckets, which remember them.
 
 An older dump is put back by `pg_restore --clean`: tables have other numbers, prepared statements
 are of tables that are gone, threads, items and buckets are those of then.

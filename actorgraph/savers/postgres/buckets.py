@@ -83,7 +83,11 @@ CREATE TRIGGER admit_takeover BEFORE UPDATE OF owner ON {s}.system_runs
 # A thread that is not there is left out of a batch without an error: its insert comes before the
 # savepoints that separate the requests. The batch then finds that it couldn't lock it.
 _FILL = "INSERT INTO buckets SELECT n, %s FROM generate_series(0, %s) n"
-_STATES = "SELECT state, other FROM buckets ORDER BY bucket"
+# A row that somebody has deleted must not move those behind it: to the triggers it is "away" too.
+_STATES = """
+SELECT coalesce(state, 'away'), coalesce(other, '')
+FROM generate_series(0, %s) n LEFT JOIN buckets ON bucket = n ORDER BY n
+"""
 _CHANGE = "UPDATE buckets SET state = %s, other = %s WHERE bucket = ANY(%s)"
 DELETE_BUCKETS = (
     "DELETE FROM points WHERE thread IN (SELECT thread FROM moving)",
@@ -185,7 +189,7 @@ class BucketTable:
 
     def states(self) -> list[BucketRow]:
         """Read the states of all buckets, by bucket."""
-        rows = self._repeated(lambda cursor: cursor.execute(_STATES).fetchall())
+        rows = self._repeated(lambda cursor: cursor.execute(_STATES, (BUCKETS - 1,)).fetchall())
         return [BucketRow(*row) for row in rows]
 
     def _enrol(self, cursor: Any, *, holds: bool) -> str:
@@ -195,7 +199,13 @@ class BucketTable:
             cursor.execute(_functions(self._schema, self._key(cursor, "states")))
             cursor.execute(_FILL, ("here" if holds else "away", BUCKETS - 1))
             cursor.execute("INSERT INTO shard_name VALUES (%s)", (self.name,))
-        return cursor.execute("SELECT name FROM shard_name").fetchone()[0]
+        found = cursor.execute("SELECT name FROM shard_name").fetchone()
+        if found is None:
+            raise InvalidConfigError(
+                f"the database {self.name!r} has lost its name: the table shard_name is empty",
+                do="restore the table from a backup, or, if it is this database, insert its name",
+            )
+        return found[0]
 
     def _repeated(self, work: Callable[[Any], T]) -> T:
         """Do what may be done twice in a transaction; again if the connection is lost.
