@@ -83,7 +83,7 @@ CREATE TRIGGER admit_takeover BEFORE UPDATE OF owner ON {s}.system_runs
 # A thread that is not there is left out of a batch without an error: its insert comes before the
 # savepoints that separate the requests. The batch then finds that it couldn't lock it.
 _FILL = "INSERT INTO buckets SELECT n, %s FROM generate_series(0, %s) n"
-# A row that somebody has deleted must not move those behind it: to the triggers it is "away" too.
+# A row that was deleted must not move those behind it: to the triggers it is "away" too.
 _STATES = """
 SELECT coalesce(state, 'away'), coalesce(other, '')
 FROM generate_series(0, %s) n LEFT JOIN buckets ON bucket = n ORDER BY n
