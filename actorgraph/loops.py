@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from asyncio import _get_running_loop, _set_running_loop
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -143,6 +144,16 @@ class Turns:
         if time.perf_counter() - self._began > TURN_S:
             await anyio.lowlevel.checkpoint()
             self._began = time.perf_counter()
+
+
+async def in_turns(items: Iterable[S], convert: Callable[[S], T]) -> list[T]:
+    """Convert items one after the other, and let other tasks run between two of them."""
+    turns = Turns()
+    found: list[T] = []
+    for item in items:
+        found.append(convert(item))
+        await turns.give()
+    return found
 
 
 async def in_thread(work: Callable[[], T]) -> T:

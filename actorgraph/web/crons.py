@@ -1,5 +1,6 @@
 """Routes for crons: runs at the times of a schedule."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from actorgraph.api.graph.arguments import context_in
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.loops import Turns
 from actorgraph.web.cron_actor import body_of_cron, next_run_date, run_of_tick
 from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
@@ -172,8 +174,8 @@ async def search(call: ApiCall) -> list[response_types.Cron]:
     down, end = body.sort_order == "desc", body.offset + body.limit
     if body.sort_by != "next_run_date":
         found.sort(key=lambda one: str(getattr(one, body.sort_by)), reverse=down)
-        return [await _response(call, cron) for cron in found[body.offset : end]]
-    shown = [await _response(call, cron) for cron in found]
+        return await _responses(call, found[body.offset : end])
+    shown = await _responses(call, found)
     shown.sort(key=lambda one: str(one.next_run_date), reverse=down)
     return shown[body.offset : end]
 
@@ -229,6 +231,16 @@ async def _payload_shown(call: ApiCall, cron: StoredCron) -> dict[str, Any]:
     assistant = await assistant_of(call, cron.assistant_id)
     context = shown_context(_graph_of(call, assistant), cron.payload, cron.note)
     return {**cron.payload, "context": context}
+
+
+async def _responses(call: ApiCall, crons: Sequence[StoredCron]) -> list[response_types.Cron]:
+    """Return crons for clients; other requests are answered meanwhile."""
+    shown: list[response_types.Cron] = []
+    turns = Turns()
+    for cron in crons:
+        shown.append(await _response(call, cron))
+        await turns.give()
+    return shown
 
 
 async def _response(call: ApiCall, cron: StoredCron) -> response_types.Cron:

@@ -14,6 +14,7 @@ from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, belongs_later
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED
+from actorgraph.loops import in_turns
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
@@ -85,7 +86,8 @@ async def search(call: ApiCall) -> list[response_types.AgentRun]:
         cursor = page.cursor
         if cursor is None:
             break
-    return [agent_run(call, run) for run in await _whole(call, found[body.offset :])]
+    whole = await _whole(call, found[body.offset :])
+    return await in_turns(whole, lambda run: agent_run(call, run))
 
 
 async def _page(call: ApiCall, agent: StoredAssistant | None, cursor: str | None) -> RunPage:

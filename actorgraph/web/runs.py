@@ -13,7 +13,7 @@ from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import Turns, shielded
+from actorgraph.loops import Turns, in_turns, shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies, response_types
@@ -142,12 +142,8 @@ async def _shown_all(
     Args:
         changed: run id -> time of its newest checkpoint.
     """
-    found: list[response_types.Run] = []
-    turns = Turns()
-    for run in runs:
-        found.append(shown(call, run, (changed or {}).get(run.id, "")))
-        await turns.give()
-    return found
+    times = changed or {}
+    return await in_turns(runs, lambda run: shown(call, run, times.get(run.id, "")))
 
 
 async def _cancel_all(started: Sequence[Run]) -> None:

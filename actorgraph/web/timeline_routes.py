@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from actorgraph.loops import in_turns
 from actorgraph.values.timeline import TimelineStep, TimelineTask
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph
@@ -26,7 +27,7 @@ async def timeline(call: ApiCall) -> list[response_types.TimelineStep]:
         return []
     config = config_of(call.thread_id, {"checkpoint_ns": call.query.checkpoint_ns})
     steps = await graph.aget_timeline(config, before=call.query.before, limit=call.query.limit)
-    return [_step(step) for step in steps]
+    return await in_turns(steps, _step)
 
 
 def _step(step: TimelineStep) -> response_types.TimelineStep:

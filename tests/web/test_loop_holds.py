@@ -3,10 +3,13 @@
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from actorgraph.loops import TURN_S, in_turns
 from actorgraph.web import Limits
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.every_saver import Store
@@ -46,3 +49,30 @@ async def test_a_hold_is_seen():
         await anyio.sleep(0.01)
 
     assert 0.06 <= held[0] < 0.09
+
+
+async def test_a_list_is_converted_in_turns():
+    """
+    While a list of slow items is converted, another task runs as often.
+    """
+    seen: list[Any] = []
+
+    def convert(number: int) -> int:
+        until = time.perf_counter() + TURN_S
+        while time.perf_counter() <= until:
+            pass
+        seen.append(number)
+        return -number
+
+    async def other() -> None:
+        while True:
+            seen.append("other")
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        await anyio.lowlevel.checkpoint()
+        assert await in_turns(range(5), convert) == [0, -1, -2, -3, -4]
+        group.cancel_scope.cancel()
+
+    assert seen[seen.index(0) :].count("other") >= 4

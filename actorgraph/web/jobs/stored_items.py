@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from actorgraph.errors import ActorGraphError, DamagedRowError
-from actorgraph.loops import shielded
+from actorgraph.loops import Turns, in_turns, shielded
 from actorgraph.runtime.log import event
 
 T = TypeVar("T")
@@ -71,13 +71,14 @@ class ItemKind(Generic[T]):
         """Return key -> value of all readable items whose values have these entries."""
         found: dict[str, T] = {}
         options: dict[str, Any] = {"filter": wanted} if wanted else {}
-        read = 0
+        read, turns = 0, Turns()
         while True:
             page = await self._store.asearch(self._namespace, limit=_PAGE, offset=read, **options)
             for item in page:
                 value = self._read(item.key, item.value)
                 if value is not None:
                     found[item.key] = value
+                await turns.give()
             read += len(page)
             if len(page) < _PAGE:
                 return found
@@ -85,7 +86,7 @@ class ItemKind(Generic[T]):
     async def page(self, limit: int, offset: int) -> tuple[list[T], int]:
         """Return the readable values of a page of all items, and how many items it has."""
         page = await self._store.asearch(self._namespace, limit=limit, offset=offset)
-        read = [self._read(item.key, item.value) for item in page]
+        read = await in_turns(page, lambda item: self._read(item.key, item.value))
         return [value for value in read if value is not None], len(page)
 
     def _read(self, key: str, value: Any) -> T | None:
