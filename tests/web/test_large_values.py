@@ -9,7 +9,7 @@ import pytest
 from actorgraph.messages import HumanMessage
 from actorgraph.web.requests import response_types
 from actorgraph.web.requests.jsonable import dumps
-from actorgraph.web.requests.large_values import LARGE, beside, encoded, is_large
+from actorgraph.web.requests.large_values import LARGE, TEXT, beside, encoded, is_large
 
 
 class Shown:
@@ -51,6 +51,16 @@ def test_values_inside_others_count(wrap):
     """
     assert is_large(wrap([{"type": "text", "text": "x"}] * LARGE))
     assert not is_large(wrap([{"type": "text", "text": "x"}]))
+
+
+def test_a_long_text_counts_as_many_values():
+    """
+    Two texts of half the length each are large together, a shorter one isn't.
+    """
+    half = "x" * (TEXT * LARGE // 2)
+
+    assert is_large({"a": half, "b": [half + "x" * TEXT]})
+    assert not is_large({"a": half})
 
 
 async def test_an_error_beside_the_loop_is_raised():

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 LARGE = 1_000
 """Values above which work is done in a worker thread: about two milliseconds of it."""
+TEXT = 1_000
+"""Characters of a text that take as long as a value, or less."""
 LARGE_BYTES = 32 * 1024
 """Bytes of a body above which it is."""
 THREADS = 2
@@ -44,13 +46,21 @@ async def encoded(value: Any) -> bytes:
 
 
 def is_large(value: Any) -> bool:
-    """Whether a value has more than `LARGE` values in it; looks at no more of them."""
+    """Whether a value has more than `LARGE` values in it; looks at no more of them.
+
+    Each `TEXT` characters of a text count as one.
+    """
     left, level = LARGE, [value]
     while level:
         inner: list[Any] = []
         for one in level:
             kind = type(one)
-            if kind is str or one is None or kind is int:
+            if kind is str:
+                left -= len(one) // TEXT
+                if left < 0:
+                    return True
+                continue
+            if one is None or kind is int:
                 continue
             parts = _parts(one)
             left -= len(parts)
