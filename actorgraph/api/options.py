@@ -93,6 +93,7 @@ class BufferOptions(TypedDict, total=False):
         print_mode: modes to print to standard output as well.
         debug: print "updates" and "values".
         buffer: chunks by which the run may be ahead of the reader; default 256.
+        buffer_bytes: approximate bytes by which it may; default 16 MB. One chunk may be larger.
         when_full: backpressure when the buffer is full. "block", the default, makes the run
             wait; "drop_oldest" drops the oldest unread chunk; "close" ends the run, and the
             stream raises `SlowReaderError`.
@@ -101,6 +102,7 @@ class BufferOptions(TypedDict, total=False):
     print_mode: Modes
     debug: bool
     buffer: int
+    buffer_bytes: int
     when_full: WhenFull
 
 

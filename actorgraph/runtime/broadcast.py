@@ -4,8 +4,9 @@ Receives   chunks from the supervisor (`publish` waits while the buffer is full)
            from nodes (`offer`, from any thread: a sync node waits at once, an async node at its
            next `await`; `send` waits first)
 Sends      the chunks in order, then the end
-Bounds     `buffer_max` chunks; more while `reader_is_away`. Between two awaits an async node may
-           exceed it, and so may a task or a thread that the node started, by at most `BURST_MAX`.
+Bounds     `buffer_max` chunks, of about `buffer_bytes`, and one more chunk of any size; more while
+           `reader_is_away`. Between two awaits an async node may exceed it, and so may a task or a
+           thread that the node started, by at most `BURST_MAX` chunks or `BURST_BYTES_MAX`.
            The reader's `when_full` says what happens at the bound
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
@@ -25,11 +26,15 @@ from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
+from actorgraph.values.sizes import MB, Held, parts_of
 from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
+BUFFER_BYTES = 16 * MB
 BURST_MAX = 16_384
 """Chunks that may wait beyond a full buffer; with 1 kB each, 16 MB."""
+BURST_BYTES_MAX = 256 * MB
+"""Bytes that may wait beyond a full buffer."""
 
 
 NOTHING_YET: Final = object()
@@ -51,11 +56,23 @@ class BroadcastStatistics(msgspec.Struct, frozen=True):
     dropped: int = 0
 
 
+class _Heavy:
+    """A waiting chunk whose parts are counted; see `Held`."""
+
+    __slots__ = ("chunk", "parts")
+
+    def __init__(self, chunk: StreamItem, parts: tuple[tuple[int, int], ...]) -> None:
+        self.chunk = chunk
+        self.parts = parts
+
+
 class Broadcast:
     """One run's chunks for one reader.
 
     Args:
         modes: the stream modes that the reader asked for.
+        buffer_max: number of chunks that may wait.
+        buffer_bytes: their approximate bytes. Those below an even share of it aren't counted.
         subgraphs: whether it reads the runs of subgraphs too.
         when_full: "block" makes the run wait; "drop_oldest" drops the oldest chunk; "close" ends
             the stream with `SlowReaderError`.
@@ -79,6 +96,7 @@ class Broadcast:
         *,
         subgraphs: bool = False,
         when_full: WhenFull = "block",
+        buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
         self.modes = modes
         self.root: Namespace = ()
@@ -91,13 +109,16 @@ class Broadcast:
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
-        self._chunks: Mailbox[StreamItem | None] = Mailbox()
+        self._bytes_max = buffer_bytes
+        self._light = buffer_bytes // buffer_max
+        self._load = Held()
+        self._chunks: Mailbox[StreamItem | _Heavy | None] = Mailbox()
         self._items = self._chunks.items
         self._lock = threading.Lock()
         self._room: Waiting = []  # senders that wait for room
         self._starts: Waiting = []  # tasks that wait for the reader
         self._open = True
-        self._too_slow = False
+        self._too_slow: tuple[str, str] | None = None
         self._count = self._most = self._dropped = 0
 
     @property
@@ -125,7 +146,9 @@ class Broadcast:
 
     def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; otherwise send none and return False."""
-        over = self._blocks and len(self._items) + len(chunks) > self._buffer_max
+        over = self._blocks and (
+            len(self._items) + len(chunks) > self._buffer_max or self._load.bytes >= self._bytes_max
+        )
         if over and not self.reader_is_away:
             return False
         if self.above is not None and self.above.is_full:
@@ -138,7 +161,8 @@ class Broadcast:
         """Send a live chunk from a node. In a worker thread it waits for room.
 
         Raises:
-            SlowReaderError: a node that can't be made to wait is `BURST_MAX` chunks ahead.
+            SlowReaderError: a node that can't be made to wait is `BURST_MAX` chunks or
+                `BURST_BYTES_MAX` ahead.
         """
         self._put(chunk)
         if not self.is_full:
@@ -147,9 +171,11 @@ class Broadcast:
             with suppress(anyio.NoEventLoopError):  # a thread that anyio didn't start can't wait
                 anyio.from_thread.run(self.wait_room)
                 return
-        if self._blocks and len(self._items) >= self._buffer_max + BURST_MAX:
+        many = len(self._items) >= self._buffer_max + BURST_MAX
+        if self._blocks and (many or self._load.bytes >= self._bytes_max + BURST_BYTES_MAX):
+            far = f"{BURST_MAX} chunks" if many else f"{BURST_BYTES_MAX // MB} MB"
             raise SlowReaderError(
-                f"a node is {BURST_MAX} chunks ahead of a reader whose buffer is full: a plain "
+                f"a node is {far} ahead of a reader whose buffer is full: a plain "
                 "writer can't wait without an `await`, nor in a task or thread of the node's own",
                 do="`await writer.asend(chunk)` instead of `writer(chunk)`, or read with "
                 'astream(..., when_full="drop_oldest")',
@@ -158,7 +184,8 @@ class Broadcast:
     @property
     def is_full(self) -> bool:
         """Whether senders have to wait."""
-        own = self._blocks and len(self._items) >= self._buffer_max and not self.reader_is_away
+        over = len(self._items) >= self._buffer_max or self._load.bytes >= self._bytes_max
+        own = over and self._blocks and not self.reader_is_away
         return own or (self.above is not None and self.above.is_full)
 
     @property
@@ -228,13 +255,18 @@ class Broadcast:
             if not self._items:
                 return NOTHING_YET
             chunk = self._chunks.get_nowait()
+            if type(chunk) is _Heavy:
+                self._load.remove(chunk.parts)
+                chunk = chunk.chunk
             self._wanted = False
-        if self._room and len(self._items) < self._buffer_max:
+        room = len(self._items) < self._buffer_max and self._load.bytes < self._bytes_max
+        if room and self._room:
             self._wake_senders()
         if chunk is None and self._too_slow:
+            option, far = self._too_slow
             raise SlowReaderError(
-                f"the reader of a stream was {self._buffer_max} chunks behind",
-                do='read faster, raise buffer=, or use when_full="block" or "drop_oldest"',
+                f"the reader of a stream was {far} behind",
+                do=f'read faster, raise {option}=, or use when_full="block" or "drop_oldest"',
             )
         return chunk
 
@@ -275,10 +307,19 @@ class Broadcast:
                 return
         if not self._open:
             return
-        if self._when_full != "block" and len(self._items) >= self._buffer_max:
+        if self._when_full != "block" and (
+            len(self._items) >= self._buffer_max or self._load.bytes >= self._bytes_max
+        ):
             self._overflow()
         if self._open:
-            self._chunks.put(chunk)
+            # A reader that keeps up costs nothing: the first chunk that waits isn't counted.
+            parts = parts_of(chunk[2], self._light) if self._items else ()
+            if parts:
+                with self._lock:
+                    self._load.add(parts)
+                self._chunks.put(_Heavy(chunk, parts))
+            else:
+                self._chunks.put(chunk)
             self.arrived()
             self._count += 1
             self._most = max(self._most, len(self._items))
@@ -293,14 +334,21 @@ class Broadcast:
 
     def _overflow(self) -> None:
         if self._when_full == "close":
-            self._too_slow = True
+            many = len(self._items) >= self._buffer_max
+            count, size = f"{self._buffer_max} chunks", f"{self._bytes_max:,} bytes"
+            self._too_slow = ("buffer", count) if many else ("buffer_bytes", size)
             self.leave()
             self.overflowed()
             self.end()
             return
         with self._lock:  # the reader may be in another thread
-            while self._open and len(self._items) >= self._buffer_max:
-                self._chunks.get_nowait()
+            while self._open and (
+                len(self._items) >= self._buffer_max
+                or (self._items and self._load.bytes >= self._bytes_max)
+            ):
+                dropped = self._chunks.get_nowait()
+                if type(dropped) is _Heavy:
+                    self._load.remove(dropped.parts)
                 self._dropped += 1
 
     def _wake_tasks(self) -> None:

@@ -210,6 +210,7 @@ class ThreadStream(Response):
             ),
             after,
             buffer=limits.buffer,
+            buffer_bytes=limits.buffer_bytes,
             when_full=limits.when_full,
             prefix=f"{run.id}.",
             reauthorize=partial(ask_again, self._call, run),

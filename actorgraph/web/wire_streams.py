@@ -183,7 +183,12 @@ async def _of_run(
     translator = WireTranslator(run.graph)
     # From the beginning also for a client that has a part: the blocks of messages are made of all
     # the pieces, and an event has the same number each time only if the events before it were seen.
-    events = run.events(0, buffer=limits.buffer, when_full=limits.when_full)
+    events = run.events(
+        0,
+        buffer=limits.buffer,
+        buffer_bytes=limits.buffer_bytes,
+        when_full=limits.when_full,
+    )
     newest, attempt, after = 0, 1, place.after
     try:
         async for event in events:

@@ -211,6 +211,30 @@ class TestReading:
                 assert len(read) <= taken + 2 + 3 + 1
         assert len(read) < 30
 
+    @pytest.mark.parametrize("ordered", [False, True])
+    async def test_no_thread_begins_while_large_results_wait(self, ordered):
+        """
+        Results above `ahead_bytes` hold the batch back until its reader takes them; all come.
+        """
+        begun = []
+
+        def work(state):
+            begun.append(state["foo"])
+            return {"bar": ["x" * 1000]}
+
+        graph = in_a_row({"work": work}, checkpointer=InMemorySaver())
+        given = [{"foo": f"{n:02}"} for n in range(40)]
+        bounds = {"concurrency": 2, "ahead": 30, "ahead_bytes": 5000}
+        got, ahead = [], []
+        async with graph.amap_threads(given, ordered=ordered, **bounds) as batch:
+            async for result in batch:
+                got.append(result.input["foo"])
+                await settled(50)
+                ahead.append(len(begun) - len(got))
+
+        assert sorted(got) == [one["foo"] for one in given]
+        assert max(ahead) <= 5 + 2 + 1
+
     async def test_a_key_function_cannot_end_the_batch(self):
         """
         A StopAsyncIteration of the key's function is an error, not the last of the inputs.
@@ -387,6 +411,7 @@ class TestRefused:
         [
             ({"concurrency": 0}, "concurrency must be"),
             ({"ahead": -1}, "ahead must be"),
+            ({"ahead_bytes": 0}, "ahead_bytes must be"),
             ({"failed": "again"}, "no failed='again'"),
             ({"errors": "ignore"}, "no errors="),
             ({"concurency": 3}, "concurrency"),

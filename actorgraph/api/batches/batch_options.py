@@ -18,11 +18,13 @@ from actorgraph.superstep.thread_batches import (
 )
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.policies import StreamMode
+from actorgraph.values.sizes import MB
 
 InputT = TypeVar("InputT")
 Inputs = Iterable[InputT] | AsyncIterable[InputT]
 KeyOf = Callable[[Any], "str | int"]
 Answer = Callable[[str, Interrupt], Any | Awaitable[Any]]
+AHEAD_BYTES = 16 * MB
 ReadChunk = Callable[[str, StreamMode, Any], None]
 WatchCounts = Callable[[BatchCounts], None]
 
@@ -36,6 +38,8 @@ class BatchOptions(CallOptions, total=False):
         concurrency: the most threads that run at once. Default 64.
         ahead: inputs that are read, and results that wait to be taken, besides the running
             threads. Default 64. A consumer that is slow holds the batch back by this.
+        ahead_bytes: approximate bytes of the results that wait to be taken, above which no thread
+            begins. Default 16 MB. The threads that run then still add theirs.
         failed: "skip" (default) gives the stored error of a thread that failed in an earlier run
             of the batch; "retry" runs its unfinished tasks again.
         changed: "refuse" (default) makes an input a failure (`BatchInputError`) if its thread
@@ -55,6 +59,7 @@ class BatchOptions(CallOptions, total=False):
     name: str | None
     concurrency: int
     ahead: int
+    ahead_bytes: int
     failed: WhenFailed
     changed: WhenChanged
     errors: Literal["collect", "raise"]
@@ -75,6 +80,7 @@ class BatchPlan(msgspec.Struct, frozen=True):
         rules: for the decisions about threads.
         concurrency: the most threads that run at once.
         ahead: inputs and results beyond those.
+        ahead_bytes: approximate bytes of results that wait, above which no thread begins.
         raises: whether the first failure ends the batch.
         ordered: whether results keep the order of the inputs.
         answer: answers questions, if any.
@@ -88,6 +94,7 @@ class BatchPlan(msgspec.Struct, frozen=True):
     rules: BatchRules
     concurrency: int
     ahead: int
+    ahead_bytes: int
     raises: bool
     ordered: bool
     answer: Answer | None
@@ -179,6 +186,7 @@ def _plan_of(
         ),
         concurrency=own.get("concurrency", 64),
         ahead=own.get("ahead", 64),
+        ahead_bytes=own.get("ahead_bytes", AHEAD_BYTES),
         raises=own.get("errors", "collect") == "raise",
         ordered=bool(own.get("ordered", False)),
         answer=answer,
@@ -242,6 +250,7 @@ def _check_choices(method: str, own: Mapping[str, Any]) -> None:
     numbers = {
         "concurrency": (own.get("concurrency", 64), 1),
         "ahead": (own.get("ahead", 64), 0),
+        "ahead_bytes": (own.get("ahead_bytes", AHEAD_BYTES), 1),
         "total": (own.get("total") or 0, 0),
     }
     for option, (number, least) in numbers.items():

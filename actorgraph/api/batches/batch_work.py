@@ -5,7 +5,8 @@ Sends      one ThreadResult for each input, into a mailbox; the reader takes the
 Order      inputs are read one after the other. Threads are looked at together, up to 64 at once,
            which are few read transactions, and begin in the order of their inputs.
 Bounds     `concurrency` threads run; `concurrency + ahead` inputs are read whose results have not
-           been taken. So a slow reader holds the batch back, and no list of inputs is kept.
+           been taken. No thread begins while results of `ahead_bytes` wait to be taken. So a slow
+           reader holds the batch back, and no list of inputs is kept.
 Ends       with the inputs; at an error that isn't a thread's; when the reader leaves. Runs are then
            cancelled, and what their finished tasks did is stored.
 """
@@ -36,7 +37,7 @@ from actorgraph.errors import (
     ThreadBusyError,
 )
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wake_all
 from actorgraph.superstep.thread_batches import (
     AskAnswers,
     AwaitRun,
@@ -52,6 +53,7 @@ from actorgraph.superstep.thread_batches import (
     decide_thread,
 )
 from actorgraph.values.commands import Command, Interrupt
+from actorgraph.values.sizes import approximate_bytes
 
 LOOKS_AT_ONCE = 64
 """Threads that are looked at together."""
@@ -165,6 +167,9 @@ class BatchWork:
         self._order: ResultOrder[ThreadResult[Any]] = ResultOrder(ordered=plan.ordered)
         self._read: Mailbox[BatchEntry | None] = Mailbox()
         self._leave = Gate()
+        self._sizes: dict[int, int] = {}
+        self._waiting_bytes = 0
+        self._room: Waiting = []
         self._window = anyio.Semaphore(plan.concurrency + plan.ahead)
         self.slots = anyio.Semaphore(plan.concurrency)
         self._feeding = anyio.CancelScope()
@@ -181,9 +186,16 @@ class BatchWork:
         """Ask for the end, from any thread: runs are cancelled, and store their finished work."""
         self._leave.open()
 
-    def taken(self) -> None:
-        """Note that the reader has taken a result: another input may be read."""
+    def taken(self, place: int) -> None:
+        """Note that the reader has taken the result of an input: another one may be read."""
+        self._waiting_bytes -= self._sizes.pop(place)
         self._window.release()
+        if self._room and self._has_room:
+            wake_all(self._room)
+
+    @property
+    def _has_room(self) -> bool:
+        return self._waiting_bytes < self.plan.ahead_bytes
 
     async def serve(self) -> None:
         """Work to the end. Raises nothing but the cancellation of a loop that shuts down."""
@@ -278,6 +290,9 @@ class BatchWork:
     async def _begin(
         self, runs: TaskGroup, entry: BatchEntry, look: ThreadLook | Exception, looked: float
     ) -> None:
+        # Threads begin in order: in an ordered batch, too, those that the reader waits for go on.
+        while not self._has_room:
+            await wait_for_wake_up(self._room, lambda: self._has_room)
         if isinstance(look, Exception):
             self.settle(_failed(entry, look, "skipped"))
             return
@@ -303,6 +318,9 @@ class BatchWork:
             result.error.add_note(f"thread {result.thread_id!r} of batch {self.plan.name!r}")
             raise result.error
         self.show()
+        size = approximate_bytes(result.input) + approximate_bytes(result.output)
+        self._sizes[result.index] = size
+        self._waiting_bytes += size
         for ready in self._order.add(result.index, result):
             self.box.put(ready)
 

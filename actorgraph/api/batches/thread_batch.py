@@ -99,7 +99,7 @@ class ThreadBatch(AsyncIterator[ThreadResult[OutputT]], Generic[OutputT]):
                 )
         result: ThreadResult[Any] | None = await work.box.get()
         if result is not None:
-            work.taken()
+            work.taken(result.index)
             return result
         self._ended = True
         if work.error is not None:

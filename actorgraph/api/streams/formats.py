@@ -19,7 +19,7 @@ from actorgraph.api.options import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.plan.plan import Plan
-from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
+from actorgraph.runtime.broadcast import BUFFER_BYTES, BUFFER_MAX, Broadcast
 from actorgraph.runtime.task.nested import NestedPlace, note_end, raise_above
 from actorgraph.superstep.handover import raised
 from actorgraph.values.commands import GraphOutput, Interrupt
@@ -115,6 +115,7 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
         placed: whether chunks carry their namespace.
         version: of the chunks' shape, see above.
         buffer: chunks by which the run may be ahead of the reader.
+        buffer_bytes: their approximate bytes.
         when_full: what happens when the buffer is full.
         make_output: converts v2 outputs to the user's schema; None leaves dicts.
         make_state: converts v2 checkpoint states likewise.
@@ -126,6 +127,7 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
     placed: bool = False
     version: StreamVersion = "v1"
     buffer: int = BUFFER_MAX
+    buffer_bytes: int = BUFFER_BYTES
     when_full: WhenFull = "block"
     make_output: Callable[..., Any] | None = None
     make_state: Callable[..., Any] | None = None
@@ -138,7 +140,11 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
     def broadcast(self) -> Broadcast:
         """Make the buffer between a run and this reader."""
         return Broadcast(
-            self.all_modes, self.buffer, subgraphs=self.placed, when_full=self.when_full
+            self.all_modes,
+            self.buffer,
+            subgraphs=self.placed,
+            when_full=self.when_full,
+            buffer_bytes=self.buffer_bytes,
         )
 
     def shaped(self, item: StreamItem) -> Any:
@@ -180,8 +186,10 @@ class Printer(Broadcast):
 
     def _put(self, chunk: StreamItem) -> None:
         super()._put(chunk)
-        while (item := self._chunks.get_nowait()) is not None:
-            self._format.show(item)
+        while self._items:
+            item = self.take()
+            if item is not None:
+                self._format.show(cast("StreamItem", item))
 
 
 def printer_of(
@@ -205,7 +213,8 @@ def stream_format_of(
     """Validate the options of a call of `astream`.
 
     Raises:
-        InvalidConfigError: a mode, the version or `when_full` is unknown, or the buffer is < 1.
+        InvalidConfigError: a mode, the version or `when_full` is unknown, or a bound of the buffer
+            is < 1.
     """
     wanted = "updates" if stream_mode is None else stream_mode
     print_mode = options.get("print_mode", ())
@@ -213,6 +222,11 @@ def stream_format_of(
     buffer = options.get("buffer", BUFFER_MAX)
     if buffer < 1:
         raise InvalidConfigError(f"buffer must be >= 1, got {buffer!r}", do="use 1 chunk or more")
+    buffer_bytes = options.get("buffer_bytes", BUFFER_BYTES)
+    if buffer_bytes < 1:
+        raise InvalidConfigError(
+            f"buffer_bytes must be >= 1, got {buffer_bytes!r}", do="leave it out for 16 MB"
+        )
     return StreamFormat(
         modes=frozenset(configs.modes_of(wanted)),
         printed=frozenset((*printed, *(_PRINTED_BY_DEBUG if options.get("debug") else ()))),
@@ -220,6 +234,7 @@ def stream_format_of(
         placed=options.get("subgraphs", False),
         version=_one_of("version", options.get("version", "v1"), _VERSIONS),
         buffer=buffer,
+        buffer_bytes=buffer_bytes,
         when_full=_one_of("when_full", options.get("when_full", "block"), _POLICIES),
         make_output=plan.make_output,
         make_state=plan.make_state,

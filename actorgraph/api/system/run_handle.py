@@ -19,6 +19,7 @@ from actorgraph.errors import (
     RunFailedError,
     RunNotFoundError,
 )
+from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
@@ -154,7 +155,12 @@ class Run(Generic[OwnResultT]):
         return (await self.arguments()).input
 
     def events(
-        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+        self,
+        after: int = 0,
+        *,
+        buffer: int = 256,
+        buffer_bytes: int = BUFFER_BYTES,
+        when_full: WhenFull = "drop_oldest",
     ) -> RunEvents:
         """Stream the run's events: an async iterator over `RunEvent`.
 
@@ -165,6 +171,8 @@ class Run(Generic[OwnResultT]):
         Args:
             after: the offset of the last event that the reader has; 0 for all of them.
             buffer: events by which the reader may be behind before `when_full` applies.
+            buffer_bytes: approximate bytes by which it may; default 16 MB. One event may be
+                larger, and events below 64 kB aren't counted.
             when_full: "drop_oldest": events that are neither in memory nor stored are replaced
                 by a "gap" event and a full "values". "block": the run waits for the reader, but
                 at most a minute for one that takes no event at all, which then continues as with
@@ -173,9 +181,15 @@ class Run(Generic[OwnResultT]):
         Raises:
             InvalidConfigError: an argument is out of range.
         """
-        check_reading(after, buffer, when_full)
-        place = self._job.place
-        return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full, of=place)
+        check_reading(after, buffer, when_full, buffer_bytes)
+        return EventReader(
+            self._job.journal,
+            after,
+            buffer=buffer,
+            buffer_bytes=buffer_bytes,
+            when_full=when_full,
+            of=self._job.place,
+        )
 
     async def wait(self, timeout_s: float | None = None) -> RunStatus:
         """Wait until the run has ended, and return its status. Cancelling the wait is harmless.
@@ -376,18 +390,25 @@ class StoredRun(Run[OwnResultT]):
         return self.access.decode(row)
 
     def events(
-        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+        self,
+        after: int = 0,
+        *,
+        buffer: int = 256,
+        buffer_bytes: int = BUFFER_BYTES,
+        when_full: WhenFull = "drop_oldest",
     ) -> RunEvents:
         """Stream its stored events, and new ones as they are stored; see `Run.events`.
 
         If this system takes the run over, because the process that had it died, events are
         streamed live from then on.
         """
-        check_reading(after, buffer, when_full)
+        check_reading(after, buffer, when_full, buffer_bytes)
 
         def live(offset: int) -> RunEvents | None:
             own = self.access.taken_up()
-            return own and own.events(offset, buffer=buffer, when_full=when_full)
+            return own and own.events(
+                offset, buffer=buffer, buffer_bytes=buffer_bytes, when_full=when_full
+            )
 
         elsewhere = RemoteRun(
             # Looked up at each call: the run may have moved.
@@ -510,7 +531,9 @@ def _due_at(row: RunRow) -> datetime | None:
     return datetime.fromtimestamp(row.due / 1e6, tz=UTC) if row.due else None
 
 
-def check_reading(after: int, buffer: int, when_full: str) -> None:
+def check_reading(
+    after: int, buffer: int, when_full: str, buffer_bytes: int = BUFFER_BYTES
+) -> None:
     """Check the arguments of a reader of events.
 
     Raises:
@@ -520,6 +543,10 @@ def check_reading(after: int, buffer: int, when_full: str) -> None:
         raise InvalidConfigError(
             f"after must be >= 0 and buffer >= 1, got after={after!r}, buffer={buffer!r}",
             do="after=0 reads all events; buffer=256 is the default",
+        )
+    if buffer_bytes < 1:
+        raise InvalidConfigError(
+            f"buffer_bytes must be >= 1, got {buffer_bytes!r}", do="leave it out for 16 MB"
         )
     if when_full not in ("block", "drop_oldest", "close"):
         raise InvalidConfigError(

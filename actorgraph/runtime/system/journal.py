@@ -2,9 +2,10 @@
 
 Receives   chunks from the run's supervisor and its nodes, and the system's events; any thread
 Sends      events to readers, each at its own pace, from the ring or from the store
-Bounds     the ring keeps the newest `ring` events. A reader has only its offset; one that is
-           further behind than the ring reaches reads the store, or gets a "gap" event. Of a
-           blocking reader the journal has the `Hold`, never the reader itself
+Bounds     the ring keeps the newest `ring` events, of about `RING_BYTES`, and at least one. A
+           reader has only its offset; one that is further behind than the ring reaches reads the
+           store, or gets a "gap" event. Of a blocking reader the journal has the `Hold`, never the
+           reader itself
 Durable    with a keeper an event is visible once it is stored, so that an offset that a reader
            has seen means the same event after a restart
 Ends       when closed; readers get the remaining events, then the end
@@ -20,15 +21,19 @@ import anyio
 import msgspec
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.runtime.broadcast import Broadcast, Closing
+from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.superstep.scheduling import RunPlace
+from actorgraph.values.sizes import MB, parts_of
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
 
 RING_EVENTS = 1024
+RING_BYTES = 64 * MB
+RING_LIGHT = RING_BYTES // RING_EVENTS
+"""Bytes of an event below which it is not counted."""
 HELD_S_MAX = 60.0
 """Seconds that a reader may block its run without taking an event; then it is ignored."""
 
@@ -41,13 +46,15 @@ class Hold:
     Attributes:
         offset: of the last event that the reader has.
         buffer: number of events that it may be behind.
+        buffer_bytes: their approximate bytes.
     """
 
-    __slots__ = ("buffer", "offset")
+    __slots__ = ("buffer", "buffer_bytes", "offset")
 
-    def __init__(self, offset: int, buffer: int) -> None:
+    def __init__(self, offset: int, buffer: int, buffer_bytes: int = BUFFER_BYTES) -> None:
         self.offset = offset
         self.buffer = buffer
+        self.buffer_bytes = buffer_bytes
 
 
 class Journal(Broadcast):
@@ -80,7 +87,12 @@ class Journal(Broadcast):
         self.closed = False
         self.values: Any = None
         self.last = first - 1
-        self._ring: deque[RunEvent] = deque(maxlen=ring)
+        self._ring: deque[RunEvent] = deque()
+        self._ring_max = ring
+        # Of the parts of each event in the ring: identity and bytes; the bytes of all events so
+        # far. `_load` counts a part that several events share once.
+        self._parts: deque[tuple[tuple[tuple[int, int], ...], int]] = deque()
+        self._bytes = self._bytes_before = 0
         self._holds: dict[Hold, None] = {}
         self._readers: Waiting = []
         self._held = True
@@ -106,7 +118,22 @@ class Journal(Broadcast):
         """The places of the readers that block the run now."""
         visible = self.visible
         # Copied at once: the garbage collection of a reader, in any thread, changes the dict.
-        return [hold for hold in list(self._holds) if visible - hold.offset >= hold.buffer]
+        return [hold for hold in list(self._holds) if self._is_behind(hold, visible)]
+
+    def _is_behind(self, hold: Hold, visible: int) -> bool:
+        behind = visible - hold.offset
+        if behind < 2 or behind >= hold.buffer:  # one event may be of any size
+            return behind >= hold.buffer
+        return self.bytes_after(hold.offset) >= hold.buffer_bytes
+
+    def bytes_after(self, offset: int) -> int:
+        """Approximate bytes of the events in the ring after an offset."""
+        with self._turn:
+            if not self._ring or offset >= self.last:
+                return 0
+            index = max(offset + 1 - self._ring[0].offset, 0)
+            before = self._parts[index - 1][1] if index else self._bytes_before
+            return self._bytes - before
 
     async def wait_room(self) -> None:
         """Wait until the run may go on; at most `HELD_S_MAX` for readers that take no event."""
@@ -151,10 +178,24 @@ class Journal(Broadcast):
                 return
             self.last += 1
             event = RunEvent(self.last, kind, data, namespace, created)
-            self._ring.append(event)
+            self._keep(event)
             if self.keeper is not None:
                 self.keeper.add(event)
         self.wake_readers()
+
+    def _keep(self, event: RunEvent) -> None:
+        """Add an event to the ring, and remove the oldest ones beyond its bounds."""
+        parts, before = parts_of(event.data, RING_LIGHT), self._load.bytes
+        self._load.add(parts)
+        self._bytes += self._load.bytes - before
+        self._ring.append(event)
+        self._parts.append((parts, self._bytes))
+        while len(self._ring) > self._ring_max or (
+            self._load.bytes > RING_BYTES and len(self._ring) > 1
+        ):
+            self._ring.popleft()
+            parts, self._bytes_before = self._parts.popleft()
+            self._load.remove(parts)
 
     def close(self) -> None:
         """Take no more events; readers get the rest and end."""
@@ -231,6 +272,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
     Args:
         after: offset of the last event that the reader has.
         buffer: number of events that it may be behind.
+        buffer_bytes: their approximate bytes; one event may be larger.
         when_full: what happens then. "block" makes the run wait, as long as the reader exists;
             "drop_oldest" continues with the events in the ring and the store, after a "gap"
             event if some are missing; "close" ends the reader with `SlowReaderError`.
@@ -243,13 +285,13 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         after: int,
         *,
         buffer: int,
+        buffer_bytes: int = BUFFER_BYTES,
         when_full: WhenFull = "drop_oldest",
         of: RunPlace | None = None,
     ) -> None:
         self._of = of
-        self._place = Hold(after, buffer)
+        self._place = Hold(after, buffer, buffer_bytes)
         self._journal = journal
-        self._buffer = buffer
         self._when_full: WhenFull = when_full
         self._pages: deque[RunEvent] = deque()
         self._left = False
@@ -303,13 +345,8 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             if self._pages:
                 return self._pages.popleft()
             visible = journal.visible
-            if self._when_full == "close" and visible - place.offset > self._buffer:
-                self.close()
-                raise SlowReaderError(
-                    f"the reader of a run was more than {self._buffer} events behind",
-                    do="continue with events(after=) the last offset that it has, read faster, "
-                    'or use when_full="block" or "drop_oldest"',
-                )
+            if self._when_full == "close":
+                self._check_speed(visible)
             if place.offset >= visible:
                 # Closed only after its last event: `visible`, read before, may lack that one.
                 if journal.closed and place.offset >= journal.last:
@@ -321,6 +358,19 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             if event is not None:
                 return event
             await self._read_missing()
+
+    def _check_speed(self, visible: int) -> None:
+        place, journal = self._place, self._journal
+        behind = visible - place.offset
+        many = behind > place.buffer
+        if many or (behind > 1 and journal.bytes_after(place.offset) > place.buffer_bytes):
+            self.close()
+            far = f"{place.buffer} events" if many else f"{place.buffer_bytes:,} bytes"
+            raise SlowReaderError(
+                f"the reader of a run was more than {far} behind",
+                do="continue with events(after=) the last offset that it has, read faster, "
+                'or use when_full="block" or "drop_oldest"',
+            )
 
     async def _read_missing(self) -> None:
         """Read events that the ring has dropped from the store; without them, add a gap."""

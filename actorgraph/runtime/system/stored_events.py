@@ -4,8 +4,9 @@ Keeper     stores the events of one resumable run; it owns no task
 Receives   events from the run's journal, from any thread
 Sends      rows to the persistence actor: one request at a time; the events that come meanwhile
            are the next one
-Bounds     `WAITING_MAX` events that are not stored make the run wait; the store keeps the newest
-           `count` events of the run, and none older than `seconds` (`EventRetention`)
+Bounds     `WAITING_MAX` events that are not stored, or `WAITING_BYTES`, make the run wait; the
+           store keeps the newest `count` events of the run, and none older than `seconds`
+           (`EventRetention`)
 Failures   once events could not be stored, it stores no more of the run: no reader may return
            to an offset without a row, which the run's next attempt gives to another event
 """
@@ -29,6 +30,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
+from actorgraph.values.sizes import MB
 from actorgraph.values.systems import (
     EventRow,
     ListRuns,
@@ -40,6 +42,7 @@ from actorgraph.values.systems import (
 )
 
 WAITING_MAX = 1024
+WAITING_BYTES = 16 * MB
 EVENTS_PAGE = 256
 
 
@@ -95,6 +98,7 @@ class Keeper:
         self._changed = changed
         self._rows: list[EventRow] = []
         self._flight = 0
+        self._bytes = self._bytes_in_flight = 0
         self._lock = threading.RLock()
         self._idle: Waiting = []
         self.stored = self.shown = stored
@@ -103,7 +107,8 @@ class Keeper:
     @property
     def is_full(self) -> bool:
         """Whether too many events wait to be stored."""
-        return len(self._rows) + self._flight >= WAITING_MAX
+        many = len(self._rows) + self._flight >= WAITING_MAX
+        return many or self._bytes + self._bytes_in_flight >= WAITING_BYTES
 
     @property
     def is_idle(self) -> bool:
@@ -118,6 +123,7 @@ class Keeper:
                 self.shown = event.offset
                 return
             self._rows.append(row)
+            self._bytes += len(row.payload)
             self._post()
 
     async def wait_idle(self) -> None:
@@ -134,7 +140,8 @@ class Keeper:
         rows, self._rows = tuple(self._rows), []
         self._flight = len(rows)
         older = int((time.time() - self._kept.seconds) * 1e6)
-        size = sum(len(row.payload) for row in rows)
+        size, self._bytes = self._bytes, 0
+        self._bytes_in_flight = size
         request = StoreEvents(
             self._run, self._thread_id, self._owner, rows, self._kept.count, older, size
         )
@@ -143,7 +150,7 @@ class Keeper:
 
     def _on_answer(self, answer: Saved | SaveFailed, last: int) -> None:
         with self._lock:
-            self._flight = 0
+            self._flight = self._bytes_in_flight = 0
             if isinstance(answer, SaveFailed):
                 self._give_up(answer.error, last)
             else:
@@ -157,7 +164,7 @@ class Keeper:
     def _give_up(self, error: BaseException, last: int) -> None:
         """Make events visible that could not be stored: readers here still want them."""
         self.shown = self._rows[-1].place if self._rows else last
-        self._rows = []
+        self._rows, self._bytes = [], 0
         self.broken = True
         log_event("error", "events.lost", run_id=as_text(self._run), error=repr(error))
 

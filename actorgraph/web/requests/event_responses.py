@@ -24,6 +24,7 @@ from actorgraph.api.system.run_handle import Run, check_reading
 from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
 from actorgraph.loops import shielded
+from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.log import event
 from actorgraph.values.durations import checked_limit, checked_seconds
 from actorgraph.values.policies import STREAM_MODES
@@ -295,6 +296,7 @@ class EventStream(Response):
         stream_mode: modes to send; default: all that the run streams.
         subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
         buffer: events by which the client may be behind.
+        buffer_bytes: approximate bytes by which it may; default 16 MB.
         when_full: what happens when it is further behind, as for `Run.events`: "drop_oldest" drops
             events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
             client reconnects.
@@ -308,7 +310,7 @@ class EventStream(Response):
             Default: access isn't checked again.
         reauthorize_s: seconds between two calls; default 5.
     Raises:
-        InvalidConfigError: `buffer` or `when_full` is invalid.
+        InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
     """
 
     media_type = "text/event-stream"
@@ -322,6 +324,7 @@ class EventStream(Response):
         stream_mode: Sequence[str] | None = None,
         subgraphs: bool = False,
         buffer: int = 256,
+        buffer_bytes: int = BUFFER_BYTES,
         when_full: WhenFull = "drop_oldest",
         ping_s: float = PING_S,
         lasts_s: float | None = None,
@@ -330,13 +333,14 @@ class EventStream(Response):
         reauthorize: Reauthorize | None = None,
         reauthorize_s: float = REAUTHORIZE_S,
     ) -> None:
-        check_reading(0, buffer, when_full)
+        check_reading(0, buffer, when_full, buffer_bytes)
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
         self._translator = EventTranslator(stream_mode, subgraphs=subgraphs, spans=spans)
         self._buffer = buffer
+        self._buffer_bytes = buffer_bytes
         self._when_full: WhenFull = when_full
         self._ping_s = checked_seconds("ping_s", ping_s)
         self._lasts_s = checked_limit("lasts_s", lasts_s)
@@ -354,7 +358,6 @@ class EventStream(Response):
             await Response(status_code=204, headers=dict(self.headers))(scope, receive, send)
             return
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        buffer, when_full = self._buffer, self._when_full
         parts = (
             _no_parts()
             if scope["method"] == "HEAD"
@@ -362,8 +365,9 @@ class EventStream(Response):
                 self._run,
                 self._translator,
                 self._after,
-                buffer=buffer,
-                when_full=when_full,
+                buffer=self._buffer,
+                buffer_bytes=self._buffer_bytes,
+                when_full=self._when_full,
                 reauthorize=self._reauthorize,
             )
         )
@@ -417,6 +421,7 @@ async def frames(
     after: int,
     *,
     buffer: int,
+    buffer_bytes: int,
     when_full: WhenFull,
     prefix: str = "",
     reauthorize: Reauthorize | None = None,
@@ -430,13 +435,14 @@ async def frames(
         AccessRevoked: `reauthorize` raised it.
         SlowReaderError: `when_full` is "close", and the client is too far behind.
     """
-    events = run.events(after, buffer=buffer, when_full=when_full)
+    bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
+    events = run.events(after, **bounds, when_full=when_full)
     seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
     if again := translator.is_stateful and seen > 0:
         # `messages` sends each message as far as it has come. To continue in the middle of one,
         # the translator needs the chunks from the beginning; those already seen aren't sent.
         events.close()
-        events = run.events(0, buffer=buffer, when_full=when_full)
+        events = run.events(0, **bounds, when_full=when_full)
     try:
         async for event in events:
             if event.kind == "metadata" and reauthorize is not None:

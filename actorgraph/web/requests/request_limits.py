@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from actorgraph.api.system.run_handle import check_reading
 from actorgraph.errors import InvalidConfigError
+from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.values.durations import DURATION_MAX_S
 from actorgraph.values.stream_items import WhenFull
 
@@ -41,6 +42,7 @@ class Limits(Struct, frozen=True):
         stream_s: seconds after which an event stream ends, and its client reconnects with
             `Last-Event-ID`; None (default) for no limit.
         buffer: events by which a stream's client may be behind; default 256.
+        buffer_bytes: approximate bytes by which it may; default 16 MB.
         when_full: what happens to a client that is further behind: "drop_oldest" (default) drops
             events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
             client reconnects.
@@ -60,6 +62,7 @@ class Limits(Struct, frozen=True):
     webhooks_per_client: int | None = 1_000
     stream_s: float | None = None
     buffer: int = 256
+    buffer_bytes: int = BUFFER_BYTES
     when_full: WhenFull = "drop_oldest"
     clients: int = 10_000
 
@@ -83,7 +86,7 @@ class Limits(Struct, frozen=True):
                     f"Limits: {name} must be > 0{or_none}, got {value!r}",
                     do=f"use a finite number above 0{or_none}",
                 )
-        check_reading(0, self.buffer, self.when_full)
+        check_reading(0, self.buffer, self.when_full, self.buffer_bytes)
 
 
 _UNBOUNDED = (

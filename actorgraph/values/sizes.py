@@ -1,0 +1,134 @@
+"""Approximate sizes of values in memory, for bounds of buffers. Nothing is encoded or copied."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+MB: Final = 1024 * 1024
+SAMPLE: Final = 32
+"""Parts of a list or dict that are looked at, evenly spread; the others count as their average."""
+LOOKS_MAX: Final = 40
+"""Parts with parts of their own that are looked at, the outer ones first; others count as small."""
+SMALL: Final = 32
+"""Bytes of an object whose size isn't known, such as a number."""
+
+_LEAVES: Final = frozenset({int, float, bool, type(None)})
+_TEXTS: Final = frozenset({str, bytes, bytearray})
+_SEQUENCES: Final = frozenset({list, tuple, set, frozenset})
+
+
+def approximate_bytes(value: Any) -> int:
+    """Estimate the bytes of a value in memory.
+
+    Text and bytes count by their length, arrays by `nbytes`, lists and dicts by a sample of their
+    parts, other objects by their attributes. A part that occurs twice counts twice.
+    """
+    kind = type(value)
+    if kind in _LEAVES:
+        return SMALL
+    if kind in _TEXTS:
+        return SMALL + len(value)
+    size = 0.0
+    # One loop, not a function that calls itself: it sees each chunk of a stream. The list grows
+    # while it goes on.
+    waiting: list[tuple[Any, float]] = [(value, 1.0)]
+    for part, times in waiting:
+        size += SMALL * times
+        parts = _parts_of(part, type(part))
+        if type(parts) is int:
+            size += parts * times
+            continue
+        if not parts:
+            continue
+        count = len(parts)
+        if count > SAMPLE:
+            parts = parts[:: -(-count // SAMPLE)]
+        each = times * count / len(parts)
+        for one in parts:
+            of = type(one)
+            if of in _LEAVES:
+                size += SMALL * each
+            elif of in _TEXTS:
+                size += (SMALL + len(one)) * each
+            elif len(waiting) < LOOKS_MAX:
+                waiting.append((one, each))
+            else:
+                size += SMALL * each
+    return int(size)
+
+
+def _parts_of(part: Any, kind: type) -> Any:
+    """The parts of an object as a list or tuple; or, as an int, the bytes of one without parts."""
+    if kind is list or kind is tuple:
+        return part
+    if kind is dict:
+        return list(part.values())
+    if kind in _SEQUENCES:
+        return list(part)
+    try:
+        held = getattr(part, "nbytes", None)
+        if type(held) is int:  # arrays, memoryviews
+            return held
+        if isinstance(part, str | bytes | bytearray):
+            return len(part)
+        if isinstance(part, list | tuple):
+            return list(part)
+        if isinstance(part, Mapping):
+            return list(part.values())
+        own = getattr(part, "__dict__", None)
+        if own:
+            return list(own.values())
+        names = getattr(kind, "__struct_fields__", None) or getattr(kind, "__slots__", ())
+        names = (names,) if isinstance(names, str) else names
+        return [getattr(part, name, None) for name in names]
+    except Exception:  # noqa: BLE001 - attributes of a program's object may raise anything
+        return 0
+
+
+class Held:
+    """Approximate bytes of what a buffer holds. A part that several items share counts once.
+
+    The values of a dict are its parts; those of a run's unchanged channels are shared by its
+    chunks. Its owner has a lock, and keeps what `add` returns until it calls `remove`.
+
+    Attributes:
+        bytes: the sum.
+    """
+
+    __slots__ = ("_parts", "bytes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._parts: dict[int, tuple[int, int]] = {}
+
+    def add(self, parts: tuple[tuple[int, int], ...]) -> None:
+        """Count the parts of an item; see `parts_of`."""
+        for name, size in parts:
+            times, before = self._parts.get(name, (0, size))
+            self._parts[name] = (times + 1, before)
+            if not times:
+                self.bytes += size
+
+    def remove(self, parts: tuple[tuple[int, int], ...]) -> None:
+        """Count the parts of an item no more."""
+        for name, _ in parts:
+            times, size = self._parts.pop(name)
+            if times > 1:
+                self._parts[name] = (times - 1, size)
+            else:
+                self.bytes -= size
+
+
+def parts_of(value: Any, light: int) -> tuple[tuple[int, int], ...]:
+    """The parts of a value for `Held`: identity and bytes of each; () below `light` bytes in all.
+
+    Args:
+        light: size in bytes from which a value is worth counting.
+    """
+    if type(value) is not dict:
+        size = approximate_bytes(value)
+        return () if size < light else ((id(value), size),)
+    total = approximate_bytes(value)
+    if total < light:
+        return ()
+    sizes = [(id(part), approximate_bytes(part)) for part in value.values()]
+    return tuple((name, size) for name, size in sizes if size >= SMALL * 2)
