@@ -6,7 +6,7 @@ of each superstep since. Bytes that no codec has written may raise anything whil
 each such error leaves this file as one of the library's, naming the thread, checkpoint and row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -174,12 +174,44 @@ def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
     return tuple([stored_write(codec, stored, entry) for entry in stored.ledger])
 
 
-def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
-    """Decode the pending writes of a checkpoint's parent; None where they were not read with it."""
+LARGE_BYTES = 65_536
+"""Encoded bytes from which on the writes of a parent are decoded only when looked at."""
+
+
+class ParentWrites:
+    """Pending writes of a checkpoint's parent, decoded where they are iterated over.
+
+    References in them stay as they are: only an input has any, and snapshots don't show that one.
+
+    Args:
+        stored: the checkpoint that is named in errors.
+        rows: the pending writes.
+    Attributes:
+        are_large: whether decoding them takes long enough to be put off until they are looked at.
+    """
+
+    def __init__(
+        self, codec: Codec, stored: StoredCheckpoint, rows: Sequence[LedgerRow] = ()
+    ) -> None:
+        # Without the values: they would stay in memory for as long as these do.
+        bare = {"blobs": {}, "ranges": {}, "ancestors": (), "parent_ledger": None}
+        self._codec = codec
+        self._stored = msgspec.structs.replace(stored, **bare, ledger=tuple(rows))
+        self.are_large = sum(len(row.payload) for row in rows) >= LARGE_BYTES
+
+    def __iter__(self) -> Iterator[StoredWrite]:
+        """Decode them.
+
+        Raises: as `stored_write`.
+        """
+        return iter(_decoded(self._codec, self._stored))
+
+
+def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> ParentWrites | None:
+    """The pending writes of a checkpoint's parent; None where they were not read with it."""
     if stored is None or stored.parent_ledger is None:
         return None
-    above = msgspec.structs.replace(stored, blobs={}, ledger=stored.parent_ledger)
-    return _decoded(codec, above)
+    return ParentWrites(codec, stored, stored.parent_ledger)
 
 
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:

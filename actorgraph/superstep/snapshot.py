@@ -13,6 +13,7 @@ the superstep, without the writes of its finished tasks.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, cast
 
 from actorgraph.channels import EMPTY
@@ -41,7 +42,12 @@ from actorgraph.values.constants import (
 from actorgraph.values.ids import CheckpointId, TaskId, as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Task, TaskPath, path_key
-from actorgraph.values.state_snapshot import HeldSnapshot, PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import (
+    HeldSnapshot,
+    LateSnapshot,
+    PregelTask,
+    StateSnapshot,
+)
 from actorgraph.values.timeline import TaskAttempt, TaskStatus, TimelineTask
 
 
@@ -116,6 +122,13 @@ def snapshot(
         tasks=shown,
         interrupts=interrupts,
     )
+
+
+def with_late_writes(
+    shown: StateSnapshot, plan: Plan, restored: Restored, parent_ledger: Iterable[StoredWrite]
+) -> StateSnapshot:
+    """Give a snapshot its parent's pending writes, which it iterates over when looked at."""
+    return LateSnapshot.of(shown, partial(_writes, plan, restored, parent_ledger))
 
 
 def values_of(state: RunState) -> Any:

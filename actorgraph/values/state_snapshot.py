@@ -1,6 +1,6 @@
 """StateSnapshot: the state of a thread as callers get it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple
 
 from actorgraph.errors.excerpts import count_text, shown
@@ -168,6 +168,78 @@ class HeldSnapshot(StateSnapshot[Any]):
 
     def __repr__(self) -> str:
         return snapshot_line(self)
+
+
+_Metadata = dict[str, Any] | None
+
+
+class LateSnapshot(StateSnapshot[Any]):
+    """A snapshot that decodes `metadata["writes"]` when its metadata is first looked at.
+
+    It is for large writes, which would be second copies of values of the state. Made by `of`.
+    """
+
+    _read: Callable[[], dict[str, Any] | None] | None = None
+    _held = False
+
+    @classmethod
+    def of(cls, shown: StateSnapshot, read: Callable[[], dict[str, Any] | None]) -> "LateSnapshot":
+        """Make one.
+
+        Args:
+            shown: the snapshot; the writes in its metadata are replaced.
+            read: decodes the writes; what it raises is raised where the metadata is looked at.
+        """
+        made = cls(*shown)
+        made._read, made._held = read, shown.is_held
+        return made
+
+    @property
+    def metadata(self) -> _Metadata:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `StateSnapshot.metadata`."""
+        metadata: _Metadata = tuple.__getitem__(self, _METADATA)
+        if self._read is not None and metadata is not None:
+            metadata["writes"] = self._read()
+            self._read = None
+        return metadata
+
+    @property
+    def is_held(self) -> bool:
+        """See `StateSnapshot.is_held`."""
+        return self._held
+
+    def __repr__(self) -> str:
+        return snapshot_line(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._whole())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._whole()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and self._whole() == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - as of any tuple with a dict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as a snapshot that has its writes."""
+        return (HeldSnapshot if self._held else StateSnapshot), self._whole()
+
+    def _replace(self, **fields: Any) -> StateSnapshot:  # pyright: ignore
+        made, whole = self.__reduce__()
+        return made(*whole)._replace(**fields)
+
+    def _whole(self) -> tuple[Any, ...]:
+        """The fields, with all metadata."""
+        _ = self.metadata
+        return tuple(tuple.__iter__(self))
+
+
+_METADATA = StateSnapshot._fields.index("metadata")
 
 
 class StateHistory(list[StateSnapshot]):

@@ -394,8 +394,8 @@ class TestPendingWrites:
 
         assert parent_writes(CODEC, None) is None
         assert parent_writes(CODEC, stored()) is None
-        assert parent_writes(CODEC, stored(parent_ledger=())) == ()
-        assert parent_writes(CODEC, given) == (
+        assert tuple(parent_writes(CODEC, stored(parent_ledger=())) or (1,)) == ()
+        assert tuple(parent_writes(CODEC, given) or ()) == (
             StoredWrite(TASK, PATH, 0, 2, (("n", 1), ("text", Shared("x")))),
         )
 

@@ -32,15 +32,19 @@ from actorgraph.api.options import CallOptions, check_names
 from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_metadata, encode_json
-from actorgraph.codec.restore import restore, stored_write
+from actorgraph.codec.restore import ParentWrites, restore
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.ports import Saver
-from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load
-from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.runtime.task.runtime import NO_RESOURCES
-from actorgraph.superstep.snapshot import empty_snapshot, snapshot, unsaved_snapshot
-from actorgraph.values.checkpoint import Latest, ResumeTarget, StoredWrite
+from actorgraph.superstep.snapshot import (
+    empty_snapshot,
+    snapshot,
+    unsaved_snapshot,
+    with_late_writes,
+)
+from actorgraph.values.checkpoint import Latest, Restored, ResumeTarget
 from actorgraph.values.commands import Command, StateUpdate
 from actorgraph.values.commits import (
     Commit,
@@ -402,36 +406,33 @@ async def read_state(at: AddressedGraph, config: Mapping[str, Any]) -> StateSnap
         return unsaved_snapshot(dict(config))
     parents, live = found.parents, at.address.checkpoint is None
     if parents is None:  # this saver can't read the parent in the same query
-        parents = await ledger_of(at.host, at.codec, at.address, restored.parent)
-    return snapshot(
-        at.plan,
-        restored,
-        at.address.thread_id,
-        live=live,
-        parent_ledger=parents,
-        held=live and not at.address.namespace and found.holder is not None,
-    )
+        parents = await _writes_of(at, restored.parent)
+    held = live and not at.address.namespace and found.holder is not None
+    return _shown(at, restored, parents, live=live, held=held)
 
 
-async def ledger_of(
-    host: Host, codec: Codec, address: Address, checkpoint: bytes | None
-) -> tuple[StoredWrite, ...]:
-    """Read the pending writes of a checkpoint; none for None."""
+def _shown(
+    at: AddressedGraph, restored: Restored, parents: ParentWrites | None, **view: bool
+) -> StateSnapshot:
+    """Make a snapshot, with `live` and `held`; large writes are decoded when they are looked at."""
+    large = parents is not None and parents.are_large
+    given = () if parents is None or large else parents
+    made = snapshot(at.plan, restored, at.address.thread_id, parent_ledger=given, **view)
+    return with_late_writes(made, at.plan, restored, parents) if parents and large else made
+
+
+async def _writes_of(at: AddressedGraph, checkpoint: bytes | None) -> ParentWrites | None:
+    """Read the pending writes of a checkpoint; None if absent, or for None."""
     if checkpoint is None:
-        return ()
-    query = LoadCheckpoint(address.thread_id, address.namespace, checkpoint)
-    stored = (await host.reader.ask(query)).checkpoint
-    return decoded(codec, stored) if stored else ()
-
-
-def decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
-    """Decode the pending writes of a stored checkpoint."""
-    return tuple(stored_write(codec, stored, row) for row in stored.ledger)
+        return None
+    query = LoadCheckpoint(at.address.thread_id, at.address.namespace, checkpoint)
+    stored = (await at.host.reader.ask(query)).checkpoint
+    return ParentWrites(at.codec, stored, stored.ledger) if stored else None
 
 
 PAGE_SIZE = 100
 Where = tuple[tuple[str, object], ...]
-_RowWithParent = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
+_RowWithParent = tuple[StoredCheckpoint, ParentWrites | None]
 """A checkpoint, and the pending writes of its parent."""
 
 
@@ -578,13 +579,15 @@ async def _with_parents(
     at: AddressedGraph, page: list[StoredCheckpoint], beyond: Sequence[StoredCheckpoint] = ()
 ) -> list[_RowWithParent]:
     """Pair checkpoints with the pending writes of their parents, which made them."""
-    ledgers = {stored.row.id: decoded(at.codec, stored) for stored in (*page, *beyond)}
+    ledgers: dict[bytes, ParentWrites | None] = {
+        stored.row.id: ParentWrites(at.codec, stored, stored.ledger) for stored in (*page, *beyond)
+    }
     found: list[_RowWithParent] = []
     for stored in page:
         parent = stored.row.parent
         if parent is not None and parent not in ledgers:
-            ledgers[parent] = await ledger_of(at.host, at.codec, at.address, parent)
-        found.append((stored, ledgers.get(parent or b"", ())))
+            ledgers[parent] = await _writes_of(at, parent)
+        found.append((stored, ledgers.get(parent or b"")))
     return found
 
 
@@ -593,4 +596,4 @@ def _record(at: AddressedGraph, row: _RowWithParent) -> StateSnapshot:
     stored, parents = row
     found = restore(at.codec, at.plan, Loaded(checkpoint=stored, head=stored.row.id))
     assert found is not None
-    return snapshot(at.plan, found[0], stored.thread_id, live=False, parent_ledger=parents)
+    return _shown(at, found[0], parents, live=False)

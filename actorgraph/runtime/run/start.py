@@ -8,7 +8,13 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.restore import Placement, parent_writes, restore, restore_claim
+from actorgraph.codec.restore import (
+    ParentWrites,
+    Placement,
+    parent_writes,
+    restore,
+    restore_claim,
+)
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.errors.warning_places import warn
 from actorgraph.plan.compatibility import other_graph
@@ -46,7 +52,7 @@ from actorgraph.superstep.nesting import continues_stored, fixed_id, stable_name
 from actorgraph.superstep.playback import play_back
 from actorgraph.superstep.replay import is_replay, transplant
 from actorgraph.superstep.run_state import Mint, RunState
-from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
@@ -75,7 +81,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
     again: bool = False
     asked: Restored | None = None
     holder: bytes | None = None
-    parents: tuple[StoredWrite, ...] | None = None
+    parents: ParentWrites | None = None
 
 
 async def load(

@@ -307,7 +307,7 @@ def _ledger(
     """Read the pending writes beside a checkpoint of the thread of `columns`; () for None."""
     key, thread_id, namespace = columns[:3]
     found = connection.execute(sql.SELECT_WRITES, (key, namespace, point)).fetchall()
-    return tuple([ledger_row(thread_id, namespace, entry) for entry in found])
+    return sorted_ledger([ledger_row(thread_id, namespace, entry) for entry in found])
 
 
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
@@ -351,7 +351,7 @@ def _ancestors(
         above, whole = _verified(columns)
         ends = left.difference(whole.deltas)
         left -= ends
-        ledger = tuple(ledgers.get(above.id, ()))
+        ledger = sorted_ledger(ledgers.get(above.id, []))
         found.append(_checkpoint(connection, columns, above, whole.only(ends), (ledger, ())))
     return tuple(found)
 

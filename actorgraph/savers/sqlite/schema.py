@@ -294,10 +294,10 @@ SELECT_RANGE_END = """
 SELECT start + count FROM ranges
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? ORDER BY start DESC LIMIT 1
 """
+# Sorted by the reader: SQLite would copy each value into its sorter and back.
 SELECT_WRITES = """
 SELECT checkpoint, task, path, idx, generation, payload, crc FROM writes
 WHERE thread = ? AND namespace = ? AND checkpoint = ?
-ORDER BY path, task, idx, generation
 """
 _ANCESTORS = """
 WITH RECURSIVE chain (depth, id, parent) AS (
@@ -319,7 +319,6 @@ SELECT_ANCESTORS_WRITES = f"""{_ANCESTORS}
 SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload, w.crc FROM chain
 CROSS JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
 WHERE w.idx >= 0
-ORDER BY chain.depth, w.path, w.task, w.idx, w.generation
 """  # noqa: S608 - as above
 _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
     AND (NOT json_valid(c.metadata) OR NOT EXISTS (
