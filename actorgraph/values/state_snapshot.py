@@ -229,7 +229,9 @@ class LateSnapshot(StateSnapshot[Any]):
         """Copy and pickle it as a snapshot that has its writes."""
         return (HeldSnapshot if self._held else StateSnapshot), self._whole()
 
-    def _replace(self, **fields: Any) -> StateSnapshot:  # pyright: ignore
+    def _replace(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, **fields: Any
+    ) -> StateSnapshot:
         made, whole = self.__reduce__()
         return made(*whole)._replace(**fields)
 
