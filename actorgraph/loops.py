@@ -167,3 +167,18 @@ async def in_thread(work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work)
 
     return await shielded(hop)
+
+
+BESIDE_THREADS = 2
+"""Worker threads of `beside`. Not those of nodes, which may all be taken for long."""
+
+_BESIDE_THREADS = anyio.lowlevel.RunVar[anyio.CapacityLimiter]("actorgraph.beside")
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """Call a pure function in a worker thread; when it is cancelled, its result is dropped."""
+    limiter = _BESIDE_THREADS.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(BESIDE_THREADS)
+        _BESIDE_THREADS.set(limiter)
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)

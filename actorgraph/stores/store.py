@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import anyio.to_thread
 
 from actorgraph.errors.excerpts import address_text
-from actorgraph.loops import in_thread
+from actorgraph.loops import beside, in_thread
 from actorgraph.storage.batching import Batcher
 from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.base import BaseStore
@@ -26,12 +26,14 @@ from actorgraph.stores.embedding import Embedder
 from actorgraph.stores.operations import (
     IndexConfig,
     Op,
+    PutOp,
     Result,
     TTLConfig,
     check_interval,
     check_ttl_config,
 )
 from actorgraph.values.durations import checked_limit
+from actorgraph.values.largeness import is_large
 
 
 class Sweeper:
@@ -144,7 +146,11 @@ class BuiltinStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """`batch` without blocking the event loop."""
-        batch = prepare(ops, self.embedder)
+        ops = list(ops)
+        large = any(isinstance(op, PutOp) and is_large(op.value) for op in ops)
+        # A large value is checked and encoded for longer than other tasks should have to wait.
+        made = partial(prepare, ops, self.embedder)
+        batch = await beside(made) if large else made()
         if self.embedder is not None:
             await aembed(batch, self.embedder)
         return await self._acarry_out(batch)

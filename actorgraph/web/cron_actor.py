@@ -7,6 +7,7 @@ Once       a run's id and thread are made of its cron and tick, so that of all s
 """
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -23,7 +24,9 @@ from actorgraph.errors import (
     ThreadBusyError,
 )
 from actorgraph.errors.storage import UNREADABLE
+from actorgraph.loops import beside
 from actorgraph.runtime.log import event
+from actorgraph.values.largeness import is_large
 from actorgraph.web.jobs.background import LOOK_S
 from actorgraph.web.jobs.cron_agenda import Entry
 from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick, next_look_s
@@ -123,7 +126,8 @@ class CronActor:
             event("error", "cron.without_assistant", cron_id=cron.cron_id)
             return True
         name = assistant.now.graph_id
-        given, options = run_of_tick(self._server.graphs[name], assistant, cron)
+        made = partial(run_of_tick, self._server.graphs[name], assistant, cron)
+        given, options = await beside(made) if is_large(cron) else made()
         thread_id = await self._thread(cron, tick, assistant)
         if thread_id is None:
             await self._server.crons.remove(cron.cron_id)

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from actorgraph.api.graph.arguments import context_in
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.loops import Turns
+from actorgraph.loops import Turns, beside
+from actorgraph.values.largeness import is_large
 from actorgraph.web.cron_actor import body_of_cron, next_run_date, run_of_tick
 from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
@@ -116,10 +117,14 @@ async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
         Unprocessable: its input or options are invalid, or its webhook isn't allowed.
     """
     assistant = await assistant_of(call, cron.assistant_id)
-    body = assistant.under(body_of_cron(cron))
     graph = _graph_of(call, assistant)
-    _, options = run_of_tick(graph, assistant, cron)
-    context_in(graph.plan, options.get("context"))
+
+    def checked() -> bodies.RunBody:
+        _, options = run_of_tick(graph, assistant, cron)
+        context_in(graph.plan, options.get("context"))
+        return assistant.under(body_of_cron(cron))
+
+    body = await beside(checked) if is_large(cron) else checked()
     if body.webhook is not None:
         call.server.webhooks.check(body.webhook, cron.user_id)
 
@@ -136,7 +141,8 @@ async def update(call: ApiCall) -> response_types.Cron:
     if body.end_time is not UNSET:
         changes["end_time"] = body.end_time
         time_of(body.end_time)
-    payload = {**known.payload, **_payload(body)}
+    given = _payload(body)
+    payload = {**known.payload, **given}
     if body.input is not UNSET:
         payload["input"] = body.input
     said = {**known.metadata, **(body.metadata or {}), **call.wanted}
@@ -148,7 +154,7 @@ async def update(call: ApiCall) -> response_types.Cron:
     check_timetable(made.schedule, made.timezone)
     if made.timetable != known.timetable:
         made.since = now
-    if _payload(body) or body.input is not UNSET:
+    if given or body.input is not UNSET:
         await _check_runs(call, made)
     await call.server.crons.put(made)
     alarm_of(call.server.system).ring()

@@ -14,7 +14,7 @@ from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, belongs_later
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED
-from actorgraph.loops import in_turns
+from actorgraph.loops import Turns
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
@@ -78,16 +78,18 @@ async def search(call: ApiCall) -> list[response_types.AgentRun]:
     found: list[Run] = []
     most = body.offset + body.limit
     cursor: str | None = None
+    turns = Turns()
     while len(found) < most:
         page = await _page(call, agent, cursor)
         for run in page.runs:
+            await turns.give()
             if len(found) < most and _fits(body, agent, run) and await shown.may_read(run):
                 found.append(run)
         cursor = page.cursor
         if cursor is None:
             break
     whole = await _whole(call, found[body.offset :])
-    return await in_turns(whole, lambda run: agent_run(call, run))
+    return await runs.shown_each(whole, lambda run: agent_run(call, run))
 
 
 async def _page(call: ApiCall, agent: StoredAssistant | None, cursor: str | None) -> RunPage:
@@ -120,7 +122,9 @@ def _fits(body: bodies.RunSearch, agent: StoredAssistant | None, run: Run) -> bo
 async def _whole(call: ApiCall, found: list[Run]) -> list[Run]:
     """Return runs with what they were started with, which rows of `search_runs` don't have."""
     whole: list[Run] = []
+    turns = Turns()
     for run in found:
+        await turns.give()
         try:
             whole.append(run if run.row.payload else await call.server.system.run(run.id))
         except RunNotFoundError:  # it was removed meanwhile

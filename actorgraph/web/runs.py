@@ -1,8 +1,9 @@
 """Routes for runs: start, wait, stream, join, list and cancel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -13,18 +14,20 @@ from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import Turns, in_turns, shielded
+from actorgraph.loops import Turns, beside, shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import EventStream, ResultResponse, graph_modes
-from actorgraph.web.requests.large_values import encoded
+from actorgraph.web.requests.large_values import LARGE_BYTES, encoded
 from actorgraph.web.requests.problems import NotFound, Unprocessable, public_reason
 from actorgraph.web.requests.thread_state import check_thread_id, config_of
 from actorgraph.web.run_kwargs import assistant_of_run, kwargs_of, spans_of
 from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
+
+T = TypeVar("T")
 
 LOOKS_BACK = 100
 """Newest checkpoints of a thread that are searched for the last one of a run."""
@@ -144,7 +147,7 @@ async def _shown_all(
         changed: run id -> time of its newest checkpoint.
     """
     times = changed or {}
-    return await in_turns(runs, lambda run: shown(call, run, times.get(run.id, "")))
+    return await shown_each(runs, lambda run: shown(call, run, times.get(run.id, "")))
 
 
 async def _cancel_all(started: Sequence[Run]) -> None:
@@ -346,6 +349,22 @@ def shown(call: ApiCall, run: Run, changed: str = "") -> response_types.Run:
 def status_of(run: Run) -> Any:
     """Return a run's status as LangGraph's clients know it."""
     return _STATUS.get(run.status, run.status)
+
+
+async def shown_each(runs: Sequence[Run], convert: Callable[[Run], T]) -> list[T]:
+    """Convert runs for clients in turns with other requests.
+
+    Those with large arguments are decoded in a worker thread.
+    """
+    found: list[T] = []
+    turns = Turns()
+    for run in runs:
+        if len(run.row.payload) > LARGE_BYTES:
+            found.append(await beside(partial(convert, run)))
+        else:
+            found.append(convert(run))
+            await turns.give()
+    return found
 
 
 async def _changes(call: ApiCall, runs: Sequence[Run]) -> dict[str, str]:

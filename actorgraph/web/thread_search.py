@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from actorgraph.api.config import is_thread_id
 from actorgraph.api.system.thread_finder import moment_before, thread_info, wanted_facts
+from actorgraph.loops import beside
 from actorgraph.superstep.snapshot import iso
-from actorgraph.values.thread_rows import FindThreads, ThreadRow
+from actorgraph.values.largeness import is_large
+from actorgraph.values.thread_rows import FindThreads, ThreadFact, ThreadRow
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.indexed_threads import IndexedRegistry, stored_thread
@@ -49,7 +51,7 @@ async def count(call: ApiCall) -> int:
     index, registry = call.server.system.thread_finder, call.server.threads
     if isinstance(registry, IndexedRegistry):
         await registry.ready()
-        query = _query(call, body)
+        query = await _query(call, body)
         if not _authorizes_each(call):
             return await index.count(query)
         return len(await _allowed(call, query, None))
@@ -67,9 +69,13 @@ def _needs_states(body: _Filter) -> bool:
     return bool(body.status or body.phase or body.values or body.older_than_s)
 
 
-def _query(call: ApiCall, body: _Filter) -> FindThreads:
-    metadata = {**(body.metadata or {}), **call.wanted}
-    facts = wanted_facts("m", metadata) + wanted_facts("v", body.values or {})
+async def _query(call: ApiCall, body: _Filter) -> FindThreads:
+    metadata, values = {**(body.metadata or {}), **call.wanted}, body.values or {}
+
+    def made() -> tuple[ThreadFact, ...]:
+        return wanted_facts("m", metadata) + wanted_facts("v", values)
+
+    facts = await beside(made) if is_large([metadata, values]) else made()
     before = moment_before(timedelta(seconds=body.older_than_s)) if body.older_than_s else 0
     return FindThreads(facts=facts, status=body.status or "", phase=body.phase or "", before=before)
 
@@ -82,7 +88,7 @@ def _authorizes_each(call: ApiCall) -> bool:
 async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_types.Thread]:
     """Return the page that the index finds, and one thread more if there is another page."""
     query = replace(
-        _query(call, body),
+        await _query(call, body),
         ids=None if body.ids is None else tuple(filter(is_thread_id, body.ids)),
         order=body.sort_by,
         down=body.sort_order == "desc",

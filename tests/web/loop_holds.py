@@ -24,6 +24,7 @@ from tests.support.every_saver import Store
 from tests.web.canary import USUAL, queried
 from tests.web.largest import SPARE, SPARE_BYTES, Filled, Largest
 
+LIMIT_S = 0.05
 LOOK_S = 0.001
 STREAM_S = 0.2
 """After this the client of a request that stays open leaves."""

@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from actorgraph.loops import beside
 from actorgraph.messages import HumanMessage
+from actorgraph.values.largeness import LARGE, TEXT, is_large
 from actorgraph.web.requests import response_types
 from actorgraph.web.requests.jsonable import dumps
-from actorgraph.web.requests.large_values import LARGE, TEXT, beside, encoded, is_large
+from actorgraph.web.requests.large_values import encoded
 
 
 class Shown:

@@ -13,9 +13,8 @@ from actorgraph.loops import TURN_S, in_turns
 from actorgraph.web import Limits
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.every_saver import Store
-from tests.web.loop_holds import everything, served, slowness, watched
+from tests.web.loop_holds import LIMIT_S, everything, served, slowness, watched
 
-LIMIT_S = 0.05
 EVERY = 80
 
 

@@ -3,6 +3,7 @@
 from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.codec.records import decode_names
 from actorgraph.codec.restore import stored_write
+from actorgraph.loops import in_turns
 from actorgraph.superstep.snapshot import timeline_tasks
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.ids import as_text
@@ -23,7 +24,8 @@ async def read_timeline(
         before: a checkpoint id; only steps of older ones.
         limit: the most checkpoints to read; None for all.
     """
-    steps = [_step(at, stored) for stored in await _rows(at, before, limit)]
+    rows = await _rows(at, before, limit)
+    steps = await in_turns(rows, lambda stored: _step(at, stored))
     return [step for step in steps if step.tasks or step.next]
 
 

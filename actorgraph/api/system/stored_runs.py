@@ -36,6 +36,7 @@ from actorgraph.api.system.run_search import (
     system_owner,
 )
 from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.loops import in_turns
 from actorgraph.runtime.clock import IDS, microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.capacity import full, too_busy
@@ -311,7 +312,12 @@ class StoredRunMethods(LifecycleMethods):
             known = {job.id: msgspec.structs.replace(job.row, status=job.status) for job in jobs}
             fit = (row for _, row in sorted(known.items(), reverse=True) if fits(row, query))
             rows = list(islice(fit, limit))
-        runs = [self._live(row.run) or self._stored(self._explained(row)) for row in rows]
+        live = [self._live(row.run) for row in rows]  # before other tasks have turns
+
+        def made(number: int) -> Run:
+            return live[number] or self._stored(self._explained(rows[number]))
+
+        runs = await in_turns(range(len(rows)), made)
         full_page = len(rows) == limit
         return RunPage(runs, cursor_behind(rows[-1].run, microseconds_now()) if full_page else None)
 

@@ -47,6 +47,7 @@ from actorgraph.api.system.thread_finder import (
 )
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, did_you_mean
 from actorgraph.errors.excerpts import names_text
+from actorgraph.loops import in_turns
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
@@ -398,19 +399,23 @@ class ActorSystem(StoredRunMethods):
         if thread_id is not None:
             check_thread_id(thread_id, thread_id)
         actor = self._actor
-        found: dict[bytes, Run] = {}
+        rows: dict[bytes, RunRow] = {}
         if self._keeps:
             query = ListRuns(thread_id=thread_id)
             if thread_id is not None and statuses and set(statuses) <= set(OPEN_STATUSES):
                 query = ListRuns(open_of=(thread_id,))  # few, whatever the thread's history
-            rows: list[RunRow] = await self._host.reader.ask(query)
-            found = {row.run: self._stored(self._explained(row)) for row in rows}
+            rows = {row.run: row for row in await self._host.reader.ask(query)}
+        found: dict[bytes, Run] = {}
         for job in actor.known_jobs(thread_id):
-            if job.id in found and self._live(job.id) is None:
+            if job.id in rows and self._live(job.id) is None:
                 continue
-            if self._keeps and job.id in actor.ended and job.id not in found:
+            if self._keeps and job.id in actor.ended and job.id not in rows:
                 continue  # its row was removed with its thread; the id may be in use again
             found[job.id] = Run(job, actor.cancel)
+        # After the jobs were looked at, which may end while other tasks have their turns.
+        stored = [row for row in rows.values() if row.run not in found]
+        made = await in_turns(stored, lambda row: self._stored(self._explained(row)))
+        found |= {row.run: run for row, run in zip(stored, made, strict=True)}
         runs = [found[identity] for identity in sorted(found)]
         return [run for run in runs if not statuses or run.status in statuses]
 

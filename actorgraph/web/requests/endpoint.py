@@ -21,6 +21,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
+from actorgraph.loops import beside
 from actorgraph.runtime.log import event
 from actorgraph.web.jobs.cron_registry import CronRegistry
 from actorgraph.web.jobs.thread_ttls import ThreadTtls
@@ -31,7 +32,7 @@ from actorgraph.web.requests.assistant_registry import AssistantRegistry
 from actorgraph.web.requests.client_limits import SOON, ClientLimits
 from actorgraph.web.requests.indexed_threads import IndexedRegistry
 from actorgraph.web.requests.jsonable import dumps
-from actorgraph.web.requests.large_values import LARGE_BYTES, beside, encoded
+from actorgraph.web.requests.large_values import LARGE_BYTES, encoded
 from actorgraph.web.requests.problems import (
     Forbidden,
     NotFound,

@@ -23,16 +23,17 @@ from actorgraph.api.streams.langchain_events import MODES, SpanEvents, StreamEve
 from actorgraph.api.system.run_handle import Run, check_reading
 from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
-from actorgraph.loops import shielded
+from actorgraph.loops import beside, shielded
 from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.log import event
 from actorgraph.values.durations import checked_limit, checked_seconds
+from actorgraph.values.largeness import is_large
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, RunEvent
 from actorgraph.web.requests.access import REAUTHORIZE_S
 from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
-from actorgraph.web.requests.large_values import beside, encoded, is_large
+from actorgraph.web.requests.large_values import encoded
 from actorgraph.web.requests.problems import (
     AccessRevoked,
     Unprocessable,
