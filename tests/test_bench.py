@@ -280,6 +280,19 @@ class TestWorker:
 
         assert figures["units"] == 3
 
+    @pytest.mark.parametrize("history", [False, True])
+    def test_a_large_value_is_read_back(self, history, tmp_path):
+        """
+        The workload that reads large values finds the last one in the newest snapshot.
+        """
+        arguments = {"steps": 2, "value_bytes": 10_000, "history": history}
+        request = {"arguments": arguments, "backend": "asyncio"}
+
+        library = libraries.load("actorgraph")
+        figures = worker.call(request, "large_reads", "workloads", library, tmp_path / "db")
+
+        assert figures["units"] == 1
+
 
 FACTS = {"python": "3.11.7", "cores": 2, "libraries": ["actorgraph 0.1.0", "langgraph 1.2.22"]}
 

@@ -183,6 +183,38 @@ async def large_value(
     return {**figures, "units": steps}
 
 
+async def large_reads(
+    library: Library, path: Path, *, steps: int, value_bytes: int, history: bool
+) -> dict:
+    """Read the newest state, or `steps` snapshots; each run has changed the large value."""
+    config = {"configurable": {"thread_id": "one"}}
+    values = random.Random(1)
+
+    class Changed(Count):
+        value: bytes
+
+    async def change(state: Changed) -> dict:
+        return {"value": values.randbytes(value_bytes)}
+
+    builder = library.StateGraph(Changed)
+    builder.add_node("change", change)
+    builder.add_edge(library.START, "change")
+    builder.add_edge("change", library.END)
+    async with open_saver(library, "sqlite", path) as opened:
+        graph = builder.compile(checkpointer=opened)
+        for _ in range(steps):
+            state = await graph.ainvoke({"count": 0}, config, durability="sync")
+
+        async def read() -> list[Any]:
+            if not history:
+                return [await graph.aget_state(config)]
+            return [each async for each in graph.aget_state_history(config, limit=steps)]
+
+        found, figures = await measured(read)
+    assert found[0].values["value"] == state["value"]
+    return {**figures, "units": 1}
+
+
 async def checksums(library: Library, path: Path, **arguments: Any) -> dict:
     """`threads`, and what the checksums of its rows take."""
     count = itertools.count()
