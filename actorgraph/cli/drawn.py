@@ -151,7 +151,9 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("thread", visible(found.thread_id))
-    facts.add_row("status", styled(found.phase).append(HINTS.get(found.phase, "")))
+    outside = found.phase == "running" and found.run is None
+    hint = OUTSIDE if outside else HINTS.get(found.phase, "")
+    facts.add_row("status", styled(found.phase).append(hint))
     old = f", {age_text(found.age_s)} ago" if found.age_s is not None else ""
     facts.add_row("step", f"{found.step}, {moment(found.updated_at)} UTC{old}")
     facts.add_row("checkpoint", found.checkpoint_id)
@@ -173,10 +175,11 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
 
 
 HINTS = {
-    "cut_off": ": its run has begun and not left: its process has died, or is outside of a system",
+    "cut_off": ": its run has not left, and its process has died or has long been silent",
     "parked": ": `actorgraph retry --parked` runs it again",
 }
 """Phase -> its meaning, behind its name."""
+OUTSIDE = ": outside of a system, so it counts as cut off once its last save is 5 minutes old"
 
 
 def run_text(run: RunInfo) -> str:

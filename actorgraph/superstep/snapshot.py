@@ -47,6 +47,7 @@ from actorgraph.values.state_snapshot import (
     LateSnapshot,
     PregelTask,
     StateSnapshot,
+    WorkedOnSnapshot,
 )
 from actorgraph.values.timeline import TaskAttempt, TaskStatus, TimelineTask
 
@@ -56,9 +57,17 @@ def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:
     return StateSnapshot({}, (), config, None, None, None, (), ())
 
 
-def unsaved_snapshot(config: dict[str, Any]) -> StateSnapshot:
-    """Make the snapshot of a thread whose input is stored with a claim, not in a checkpoint."""
-    return HeldSnapshot(*empty_snapshot(config)._replace(next=(START,)))
+def unsaved_snapshot(config: dict[str, Any], *, works: bool = False) -> StateSnapshot:
+    """Make the snapshot of a thread whose input is stored with a claim, not in a checkpoint.
+
+    Args:
+        works: whether the run that has claimed it still works.
+    """
+    return _class_of(held=True, works=works)(*empty_snapshot(config)._replace(next=(START,)))
+
+
+def _class_of(*, held: bool, works: bool) -> type[StateSnapshot[Any]]:
+    return (WorkedOnSnapshot if works else HeldSnapshot) if held else StateSnapshot
 
 
 def restored_state(plan: Plan, restored: Restored, thread_id: str) -> RunState:
@@ -82,6 +91,7 @@ def snapshot(
     live: bool,
     parent_ledger: Iterable[StoredWrite] = (),
     held: bool = False,
+    works: bool = False,
 ) -> StateSnapshot:
     """Make the snapshot of a checkpoint.
 
@@ -89,6 +99,7 @@ def snapshot(
         live: make the live view (see the module) rather than that of the checkpoint.
         parent_ledger: the pending writes of the checkpoint's parent, for `metadata["writes"]`.
         held: whether a run has claimed the thread and has not left.
+        works: whether that run still works.
     """
     state = restored_state(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
@@ -111,7 +122,7 @@ def snapshot(
         _apply_finished(state, [*tasks, *handlers], known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     parents: dict[str, str] = restored.metadata.get("parents", {})
-    return (HeldSnapshot if held else StateSnapshot)(
+    return _class_of(held=held, works=works)(
         values=values_of(state),
         # In a cancelled run all may have finished without being folded: they are next again.
         next=next_nodes(plan, unfinished or tasks),
@@ -289,7 +300,7 @@ HIDDEN: Final = (EDGE, "__")
 
 
 def stored_snapshot(
-    restored: Restored, thread_id: str, *, live: bool, held: bool = False
+    restored: Restored, thread_id: str, *, live: bool, held: bool = False, works: bool = False
 ) -> StateSnapshot:
     """Make the snapshot of a checkpoint.
 
@@ -297,6 +308,7 @@ def stored_snapshot(
         restored: read by the rules of no graph.
         live: whether its finished tasks count as done, as in the live view of a thread's head.
         held: whether a run has claimed the thread and has not left.
+        works: whether that run still works.
     """
     following = _following(restored)
     known = {
@@ -314,7 +326,7 @@ def stored_snapshot(
     if stuck is not None:
         shown = [task._replace(error=stuck) for task in shown]
     parents: dict[str, str] = restored.metadata.get("parents", {})
-    return (HeldSnapshot if held else StateSnapshot)(
+    return _class_of(held=held, works=works)(
         values={k: v for k, v in restored.values.items() if not k.startswith(HIDDEN)},
         # In a cancelled run all may have finished without being folded: they are next again.
         next=left or following,

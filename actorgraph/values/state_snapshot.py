@@ -114,12 +114,18 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
         return False
 
     @property
+    def is_worked_on(self) -> bool:
+        """Whether that run still worked, as far as was known when the snapshot was read."""
+        return False
+
+    @property
     def phase(self) -> ThreadPhase:
         """The thread's phase, as far as its state says: see `values/thread_phase`.
 
-        "ended", "waiting" (for a person), "failed", "cut_off" (a run has begun and has not left:
-        its process has died, unless it works now) or "unfinished". The runs of an `ActorSystem`
-        and their leases are not looked at: see `ActorSystem.threads`.
+        "ended", "waiting" (for a person), "failed", "running" (a run has begun and works: in this
+        process, or it stored something in the 300 seconds before the snapshot was read), "cut_off"
+        (a run has begun, and its process has died) or "unfinished". Of the runs of an `ActorSystem`
+        only the lease of the one that has begun counts: see `ActorSystem.threads`.
         """
         return phase_of(self.phase_facts())
 
@@ -127,7 +133,7 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
         """The facts for `phase_of`, which decides together with the runs of systems."""
         left, failed = bool(self.next), self.failed_node is not None
         run = id_or_none((self.metadata or {}).get("run_id"))
-        return PhaseFacts(left, failed, bool(self.interrupts), self.is_held, run)
+        return PhaseFacts(left, failed, bool(self.interrupts), self.is_held, run, self.is_worked_on)
 
     @property
     def is_stuck(self) -> bool:
@@ -170,6 +176,17 @@ class HeldSnapshot(StateSnapshot[Any]):
         return snapshot_line(self)
 
 
+class WorkedOnSnapshot(HeldSnapshot):
+    """The same, of a run that still works as far as is known."""
+
+    __slots__ = ()
+
+    @property
+    def is_worked_on(self) -> bool:
+        """See `StateSnapshot.is_worked_on`."""
+        return True
+
+
 _Metadata = dict[str, Any] | None
 
 
@@ -180,7 +197,7 @@ class LateSnapshot(StateSnapshot[Any]):
     """
 
     _read: Callable[[], dict[str, Any] | None] | None = None
-    _held = False
+    _kind: type[StateSnapshot[Any]] = StateSnapshot
 
     @classmethod
     def of(cls, shown: StateSnapshot, read: Callable[[], dict[str, Any] | None]) -> "LateSnapshot":
@@ -191,7 +208,7 @@ class LateSnapshot(StateSnapshot[Any]):
             read: decodes the writes; what it raises is raised where the metadata is looked at.
         """
         made = cls(*shown)
-        made._read, made._held = read, shown.is_held
+        made._read, made._kind = read, type(shown)
         return made
 
     @property
@@ -206,7 +223,12 @@ class LateSnapshot(StateSnapshot[Any]):
     @property
     def is_held(self) -> bool:
         """See `StateSnapshot.is_held`."""
-        return self._held
+        return issubclass(self._kind, HeldSnapshot)
+
+    @property
+    def is_worked_on(self) -> bool:
+        """See `StateSnapshot.is_worked_on`."""
+        return issubclass(self._kind, WorkedOnSnapshot)
 
     def __repr__(self) -> str:
         return snapshot_line(self)
@@ -227,7 +249,7 @@ class LateSnapshot(StateSnapshot[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it as a snapshot that has its writes."""
-        return (HeldSnapshot if self._held else StateSnapshot), self._whole()
+        return self._kind, self._whole()
 
     def _replace(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, **fields: Any

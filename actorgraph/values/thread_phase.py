@@ -8,14 +8,15 @@ metrics say what it returns. LangGraph's four statuses of threads are beside it.
     has an open run, whose process lives or which has not begun        running
     has an open run that has begun, and whose process has no lease     cut_off
     has a run that was given up, and has not gone on with another      parked
-    has work left, and a run has begun that has not left               cut_off
+    has work left, and a run has claimed it that still works           running
+    has work left, and a run has claimed it that works no more         cut_off
     has a failed task                                                  failed
     has an open question                                               waiting
     has work left otherwise: a breakpoint, a cancellation, an edit     unfinished
     has none                                                           ended
 
-A run outside of a system has no lease: while it works its thread looks like one that was cut off,
-and counts as that.
+A run outside of a system has no lease. `still_works` decides: its own process knows it; for others
+it works until its last save is `RECENT_S` old.
 """
 
 from collections.abc import Iterable
@@ -45,6 +46,12 @@ PHASE_TEXT: dict[str, str] = {
 """Phase -> how people read it."""
 
 
+RECENT_S = 300.0
+"""Seconds after its last save for which a run of another process, without a lease, counts as one
+that works: longer than most calls of models. Alarms of threads that were cut off come so late.
+"""
+
+
 class PhaseFacts(msgspec.Struct, frozen=True):
     """The stored facts about a thread, without the runs of systems.
 
@@ -54,6 +61,7 @@ class PhaseFacts(msgspec.Struct, frozen=True):
         asks: whether a question is open.
         held: whether a run has claimed it and has not left.
         run: the run that stored its newest checkpoint; None if no run did.
+        works: whether the run that has claimed it still works; see `still_works`.
     """
 
     left: bool = False
@@ -61,6 +69,19 @@ class PhaseFacts(msgspec.Struct, frozen=True):
     asks: bool = False
     held: bool = False
     run: bytes | None = None
+    works: bool = False
+
+
+def still_works(known: bool | None, saved: int, now: int) -> bool:
+    """Whether a run that has claimed a thread and has not left is taken to work, without a lease.
+
+    Args:
+        known: what this process knows: that it works here, or that it ended here without storing
+            that. None if it is another process's.
+        saved: when it stored something last, or claimed the thread; microseconds since 1970.
+        now: the time, in the same unit. A `saved` that lies as far ahead is no save's time.
+    """
+    return abs(now - saved) < RECENT_S * 1_000_000 if known is None else known
 
 
 def phase_of(facts: PhaseFacts, runs: Iterable[RunRow] = ()) -> ThreadPhase:
@@ -76,7 +97,7 @@ def phase_of(facts: PhaseFacts, runs: Iterable[RunRow] = ()) -> ThreadPhase:
     if any(row.status == "parked" and not has_gone_on(row, facts.run) for row in rows):
         return "parked"
     if facts.left and facts.held:
-        return "cut_off"
+        return "running" if facts.works else "cut_off"
     if facts.failed:
         return "failed"
     if facts.asks:

@@ -3,7 +3,15 @@
 import pytest
 
 from actorgraph.values.systems import NO_OWNER, RunRow
-from actorgraph.values.thread_phase import PHASE_TEXT, PHASES, PhaseFacts, phase_named, phase_of
+from actorgraph.values.thread_phase import (
+    PHASE_TEXT,
+    PHASES,
+    RECENT_S,
+    PhaseFacts,
+    phase_named,
+    phase_of,
+    still_works,
+)
 
 OLD, NEW = b"\x01" * 16, b"\x02" * 16
 SYSTEM = b"\x09" * 16
@@ -28,12 +36,15 @@ class TestRule:
             (PhaseFacts(left=True, failed=True, asks=True), "failed"),
             (PhaseFacts(left=True, held=True), "cut_off"),
             (PhaseFacts(left=True, held=True, asks=True, failed=True), "cut_off"),
+            (PhaseFacts(left=True, held=True, works=True), "running"),
+            (PhaseFacts(left=True, held=True, asks=True, failed=True, works=True), "running"),
+            (PhaseFacts(held=True, works=True), "ended"),
         ],
     )
     def test_without_runs_of_systems_the_claim_and_the_tasks_say_it(self, facts, phase):
         """
-        A claim without an end on unfinished work is a thread that was cut off, whatever its tasks
-        have stored; else a failure comes before a question.
+        A claim without an end on unfinished work is a thread that runs or was cut off, whatever its
+        tasks have stored; else a failure comes before a question.
         """
         assert phase_of(facts) == phase
 
@@ -73,6 +84,34 @@ class TestRule:
         began still waits to be run again.
         """
         assert phase_of(PhaseFacts(run=head), [run("parked", claimed=claimed)]) == phase
+
+
+RECENT = int(RECENT_S * 1_000_000)
+NOW = 10 * RECENT
+
+
+class TestStillWorks:
+    @pytest.mark.parametrize(
+        ("known", "saved", "works"),
+        [
+            (None, NOW, True),
+            (None, NOW - RECENT + 1, True),
+            (None, NOW - RECENT, False),
+            (None, 0, False),
+            (None, NOW + RECENT - 1, True),
+            (None, NOW + RECENT, False),
+            (True, 0, True),
+            (False, NOW, False),
+        ],
+    )
+    def test_a_process_knows_its_own_runs_and_others_have_the_time_of_their_saves(
+        self, known, saved, works
+    ):
+        """
+        A run of another process works until its last save is old; a time that lies far ahead is no
+        save's. Of its own runs a process knows it, however long they have stored nothing.
+        """
+        assert still_works(known, saved, NOW) is works
 
 
 class TestNames:

@@ -37,6 +37,7 @@ from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.ports import Saver
 from actorgraph.runtime.run.start import load
 from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.runtime.system.thread_runs import works_on
 from actorgraph.runtime.task.runtime import NO_RESOURCES
 from actorgraph.superstep.snapshot import (
     empty_snapshot,
@@ -402,19 +403,20 @@ async def read_state(at: AddressedGraph, config: Mapping[str, Any]) -> StateSnap
     restored = found.restored
     if restored is None:
         return empty_snapshot(dict(config))
-    if not restored.id:
-        return unsaved_snapshot(dict(config))
     parents, live = found.parents, at.address.checkpoint is None
+    holder = found.holder if live and not at.address.namespace else None
+    works = await works_on(at.host, at.address.thread_id, holder, restored.created)
+    if not restored.id:
+        return unsaved_snapshot(dict(config), works=works)
     if parents is None:  # this saver can't read the parent in the same query
         parents = await _writes_of(at, restored.parent)
-    held = live and not at.address.namespace and found.holder is not None
-    return _shown(at, restored, parents, live=live, held=held)
+    return _shown(at, restored, parents, live=live, held=holder is not None, works=works)
 
 
 def _shown(
     at: AddressedGraph, restored: Restored, parents: ParentWrites | None, **view: bool
 ) -> StateSnapshot:
-    """Make a snapshot, with `live` and `held`; large writes are decoded when they are looked at."""
+    """Make a snapshot as `view` says; large writes are decoded when they are looked at."""
     large = parents is not None and parents.are_large
     given = () if parents is None or large else parents
     made = snapshot(at.plan, restored, at.address.thread_id, parent_ledger=given, **view)

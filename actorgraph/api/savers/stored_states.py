@@ -8,6 +8,7 @@ from actorgraph.api.savers.listing import Listing
 from actorgraph.codec import Codec
 from actorgraph.codec.restore import restore, restore_claim
 from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.thread_runs import works_on
 from actorgraph.superstep.chunks import address
 from actorgraph.superstep.snapshot import stored_snapshot, unsaved_snapshot
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
@@ -29,8 +30,18 @@ async def read_stored(
     if loaded.checkpoint is None:
         claim = restore_claim(codec, NO_GRAPH, loaded, thread_id) if checkpoint is None else None
         place = address(thread_id, "", CheckpointId(b""), {})
-        return None if claim is None else unsaved_snapshot(place or {})
-    return _snapshot(codec, loaded, live=checkpoint is None)
+        if claim is None:
+            return None
+        works = await _works(host, loaded, thread_id)
+        return unsaved_snapshot(place or {}, works=works)
+    works = checkpoint is None and await _works(host, loaded, thread_id)
+    return _snapshot(codec, loaded, live=checkpoint is None, works=works)
+
+
+async def _works(host: Host, loaded: Loaded, thread_id: str) -> bool:
+    held, newest = loaded.open_run, loaded.checkpoint
+    holder, saved = held and held.run, 0 if newest is None else newest.row.created
+    return await works_on(host, thread_id, holder, saved)
 
 
 def list_stored(
@@ -55,8 +66,8 @@ def list_stored(
     return Pages(Listing(host.reader.ask, query).page, shown)
 
 
-def _snapshot(codec: Codec, loaded: Loaded, *, live: bool) -> StateSnapshot:
+def _snapshot(codec: Codec, loaded: Loaded, *, live: bool, works: bool = False) -> StateSnapshot:
     found: Any = restore(codec, NO_GRAPH, loaded)
     stored: Any = loaded.checkpoint
     held = live and loaded.open_run is not None
-    return stored_snapshot(found[0], stored.thread_id, live=live, held=held)
+    return stored_snapshot(found[0], stored.thread_id, live=live, held=held, works=works)

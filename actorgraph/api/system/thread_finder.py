@@ -21,15 +21,26 @@ from actorgraph.errors.excerpts import shown
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
+from actorgraph.runtime.system.thread_runs import (
+    AT_ONCE,
+    runs_of_threads,
+    without_later,
+    works_on,
+)
 from actorgraph.savers.thread_facts import facts_of, metadata_facts
 from actorgraph.superstep.scheduling import newest_of
-from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
+from actorgraph.values.commits import (
+    ListCheckpoints,
+    LoadCheckpoint,
+    Loaded,
+    StoredCheckpoint,
+    StoredClaim,
+)
 from actorgraph.values.ids import made_at
 from actorgraph.values.retention import ListThreads
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-from actorgraph.values.thread_phase import PHASES, PhaseFacts, ThreadPhase, phase_of
+from actorgraph.values.thread_phase import PHASES, PhaseFacts, ThreadPhase, phase_of, still_works
 from actorgraph.values.thread_rows import (
     FindThreads,
     IndexedThread,
@@ -50,7 +61,9 @@ ROUNDS = 3
 """Attempts of a search at threads that change while it reads them."""
 STATUSES = ("idle", "busy", "interrupted", "error")
 LEASED = ("running", "cut_off")
-"""Phases of threads with open runs: which of both it is depends on a lease, which may end."""
+"""Phases of threads that a run has: which of both it is depends on a lease or a clock. Without an
+open run the index has "cut_off", and `updated` is no earlier than the claim.
+"""
 ORDERS = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
 
 
@@ -267,20 +280,37 @@ class ThreadFinder:
         return [row for row in await self._with_leases(found) if row.phase == query.phase]
 
     async def _with_leases(self, rows: list[ThreadRow]) -> list[ThreadRow]:
-        """Return rows as leases are now: that one has ended is in none of them."""
-        running = [row.thread_id for row in rows if row.phase == "running"]
-        if not running or not self._keeps:
+        """Return rows as leases and clocks are now: nothing is stored when their times are over."""
+        leased = [row.thread_id for row in rows if row.phase in LEASED]
+        if not leased:
             return rows
-        runs = await runs_of_threads(self._host(), running)
-        gone = {
-            thread_id
-            for thread_id, of_thread in runs.items()
-            if phase_of(PhaseFacts(), without_later(of_thread)) == "cut_off"
-        }
+        runs = await self.runs(leased)
         return [
-            msgspec.structs.replace(row, phase="cut_off") if row.thread_id in gone else row
+            await self._as_now(row, runs.get(row.thread_id, ())) if row.phase in LEASED else row
             for row in rows
         ]
+
+    async def _as_now(self, row: ThreadRow, runs: Sequence[RunRow]) -> ThreadRow:
+        due = without_later(runs)
+        if any(run.status in OPEN_STATUSES for run in due):
+            phase = phase_of(PhaseFacts(), due)
+        elif row.phase == "running":  # its run has left since
+            return row
+        else:
+            facts = PhaseFacts(left=True, held=True, works=await self._works(row))
+            phase = phase_of(facts, due)
+        return row if phase == row.phase else msgspec.structs.replace(row, phase=phase)
+
+    async def _works(self, row: ThreadRow) -> bool:
+        """Whether the run that has claimed a thread, without a lease, still works."""
+        host = self._host()
+        recent = still_works(None, row.updated, microseconds_now())
+        if not recent and not host.writer.works(row.thread_id):
+            return False  # without a read: threads that were cut off long ago may be many
+        claim = await self._claim(row.thread_id)
+        return claim is not None and await works_on(
+            host, row.thread_id, claim.run, row.state_updated
+        )
 
     async def count(self, query: FindThreads) -> int:
         """Return the number of threads that a query finds; raises as `find`."""
@@ -393,7 +423,8 @@ class ThreadFinder:
         try:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
             (newest,) = await self._host().reader.ask(query) or (None,)
-            claimed = 0 if runs or newest else await self._claimed(thread_id)
+            claim = None if runs or newest else await self._claim(thread_id)
+            claimed = 0 if claim is None or claim.input is None else made_at(claim.run)
         except (*UNREADABLE, *DAMAGED):
             broken = True
         if newest is None and not runs and not broken and not claimed:
@@ -416,19 +447,24 @@ class ThreadFinder:
         facts = PhaseFacts(failed=broken) if snapshot is None else snapshot.phase_facts()
         made = newest.row.created if newest else min((run.created for run in runs), default=claimed)
         known = thread_metadata_of(name) if name in self._graphs else {}
+        changed = made
+        if self.is_kept and facts.held and facts.left and not busy:
+            # When the run works no more is known by the clock, at each search: see `_as_now`.
+            facts = msgspec.structs.replace(facts, works=False)
+            claim = await self._claim(thread_id)
+            changed = made if claim is None else max(made, made_at(claim.run))
         row = ThreadRow(
-            *(thread_id, name, status, made, made, made, newest.row.step if newest else -1),
+            *(thread_id, name, status, made, changed, made, newest.row.step if newest else -1),
             msgspec.json.encode(known).decode(),
             phase=phase_of(facts, due),
         )
         values = {} if snapshot is None or graph is None else snapshot.values
         return row, facts_of("v", values)
 
-    async def _claimed(self, thread_id: str) -> int:
-        """Return when a run has claimed a thread that has no checkpoint; 0 if none has."""
+    async def _claim(self, thread_id: str) -> StoredClaim | None:
+        """Read the claim of the run that has a thread."""
         loaded: Loaded = await self._host().reader.ask(LoadCheckpoint(thread_id))
-        held = loaded.open_run
-        return 0 if held is None or held.input is None else made_at(held.run)
+        return loaded.open_run
 
 
 def thread_status(snapshot: StateSnapshot, *, busy: bool) -> ThreadStatus:

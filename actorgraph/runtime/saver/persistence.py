@@ -25,6 +25,7 @@ Ends       when stopped and drained, or at the drain's deadline; a commit in fli
 
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,7 @@ ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
 """Attempts to commit a batch, in all; only for errors that the saver marks as retryable."""
+LOST_RUNS = 256
 LEAD_COMMIT_MAX_S = 0.05
 """After a commit that took longer, the next one is not made in a caller's thread.
 
@@ -119,6 +121,7 @@ class PersistenceActor:
         self._inbox: Mailbox[Posted | None] = Mailbox()
         self._active: dict[str, bytes] = {}
         self._failed_runs: dict[bytes, dict[str, BaseException]] = {}
+        self._lost: deque[bytes] = deque(maxlen=LOST_RUNS)
         self._lock = threading.RLock()
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
@@ -225,7 +228,16 @@ class PersistenceActor:
         with self._lock:
             self._free(thread_id, run)
             # Not before: a subgraph of the run may still post saves on top of the failed one.
-            self._failed_runs.pop(run, None)
+            if self._failed_runs.pop(run, None) is not None:
+                self._lost.append(run)
+
+    def works(self, thread_id: str, run: bytes | None = None) -> bool | None:
+        """Whether a run, default any, works here; None if unknown: False if a save of it failed."""
+        with self._lock:
+            here = self._active.get(thread_id)
+            if here is not None and run in (None, here):
+                return True
+            return False if run in self._lost else None
 
     def mark_failed(self, run: bytes, namespace: str, error: BaseException) -> None:
         """Note that a save of a run failed: later saves of its subgraphs are refused."""

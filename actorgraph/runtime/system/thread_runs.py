@@ -1,4 +1,7 @@
-"""The runs by which a thread's phase is known: those that are open, and those that are parked."""
+"""The runs by which a thread's phase is known: those that are open, and those that are parked.
+
+Of a run without a row its claim is known, and what its process knows.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +9,9 @@ from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.parked import parked_rows
 from actorgraph.superstep.scheduling import waits_for_time
+from actorgraph.values.ids import made_at
 from actorgraph.values.systems import ListRuns, RunRow
+from actorgraph.values.thread_phase import PhaseFacts, phase_of, still_works
 
 AT_ONCE = 64
 """Threads whose runs are read by one query."""
@@ -35,3 +40,22 @@ def without_later(runs: Sequence[RunRow]) -> list[RunRow]:
     """Leave out the runs that wait for their times."""
     now = microseconds_now()
     return [row for row in runs if not waits_for_time(row, now)]
+
+
+async def works_on(host: Host, thread_id: str, holder: bytes | None, saved: int) -> bool:
+    """Whether the run that has claimed a thread still works, as far as is known.
+
+    Args:
+        holder: the run; None if none has.
+        saved: when the thread's newest checkpoint was made, in microseconds since 1970.
+    """
+    if holder is None:
+        return False
+    known, now = host.writer.works(thread_id, holder), microseconds_now()
+    moments = (saved, made_at(holder))
+    works = any(still_works(known, moment, now) for moment in moments)
+    if not works or known or not getattr(host.saver, "keeps_runs", False):
+        return works
+    # A run of a system has a lease, which knows more than the time of a save.
+    rows: list[RunRow] = await host.reader.ask(ListRuns(open_of=(thread_id,)))
+    return phase_of(PhaseFacts(left=True, held=True, works=works), without_later(rows)) == "running"

@@ -11,17 +11,24 @@ import pytest
 
 from actorgraph import START, ActorSystem, Send, StateGraph, interrupt
 from actorgraph.api.savers.stored_states import list_stored, read_stored
-from actorgraph.checkpoints import SqliteSaver
+from actorgraph.checkpoints import InMemorySaver, SqliteSaver
 from actorgraph.cli import printed
 from actorgraph.cli.command_line import main
-from actorgraph.errors import InvalidConfigError
+from actorgraph.errors import InvalidConfigError, StorageFullError
+from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.studio.studio_reader import ListFilter, StudioReader
+from actorgraph.testing import FaultPlan, FaultySaver
+from actorgraph.values.commits import EPOCH_ANY, Claim, Commit, LoadCheckpoint
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import AdoptRun, DropOwner, ListRuns, SetRun
+from actorgraph.values.thread_phase import RECENT_S
+from tests.runtime.saves import full
 from tests.support.gates import Turnstile
 from tests.support.graphs import at
+from tests.support.wall_clock import forward
 
+__all__ = ["forward"]
 OWN = b"\x05" * 16
 
 
@@ -55,6 +62,17 @@ async def phases(system: ActorSystem, thread_id: str = "t") -> set[str]:
     return {found.phase}
 
 
+async def every_reader(graph: Any, saver: Any, system: ActorSystem) -> set[str]:
+    """The phases of a thread by each way of looking."""
+    own, head = await graph.aget_state(at("t")), await stored(saver)
+    return {own.phase, head.phase, *await phases(system)}
+
+
+async def head_of(saver: Any) -> bytes | None:
+    """The newest checkpoint of a thread."""
+    return (await host_of(saver).reader.ask(LoadCheckpoint("t"))).head
+
+
 async def stored(saver: Any, thread_id: str = "t") -> Any:
     """A thread's head, read without its graph."""
     return await read_stored(host_of(saver), saver.codec, thread_id)
@@ -62,10 +80,10 @@ async def stored(saver: Any, thread_id: str = "t") -> Any:
 
 @pytest.mark.every_saver
 class TestPhases:
-    async def test_a_claim_without_an_end_is_a_thread_that_was_cut_off(self, saver):
+    async def test_a_run_outside_of_a_system_is_running_while_it_works(self, saver, forward):
         """
-        While a run's claim is held and no system has the run, as after a death, each reader says
-        so and names the Sends that are left; when the run has left, its thread has ended.
+        Its process knows it, although its last save is long ago: each reader says so and names the
+        Sends that are left; when the run has left, its thread has ended.
         """
         seen: list[Any] = []
         looked = anyio.Event()
@@ -74,6 +92,7 @@ class TestPhases:
             if state["n"] == 2:
                 await looked.wait()
             else:  # nothing of the superstep is stored yet
+                forward(2 * RECENT_S)
                 head = await stored(saver)
                 seen.append((head.phase, head.next))
                 own = await graph.aget_state(at("t"))
@@ -88,12 +107,12 @@ class TestPhases:
             listed = list_stored(host_of(saver), saver.codec, "t")
             history = [step.next async for step in listed]
 
-            cut = ("cut_off", ("work", "work"))
-            assert seen == [cut, cut, {"cut_off"}]
+            now = ("running", ("work", "work"))
+            assert seen == [now, now, {"running"}]
             assert history == [(), ("work", "work"), ("plan",), (START,)]
             assert ((await stored(saver)).phase, await phases(system)) == ("ended", {"ended"})
 
-    async def test_an_input_that_only_a_claim_holds_is_cut_off(self, saver):
+    async def test_an_input_that_only_a_claim_holds_is_running(self, saver):
         """
         A first run in "exit" mode stores no checkpoint before its end: its thread is known all the
         same, by the claim, and an index of threads finds it.
@@ -104,7 +123,7 @@ class TestPhases:
             head = await stored(saver)
             indexed = getattr(saver, "indexes_threads", False)
             seen.append((head.phase, head.next))
-            seen.append(await phases(system) if indexed else {"cut_off"})
+            seen.append(await phases(system) if indexed else {"running"})
             return {"log": ["looked"]}
 
         builder = StateGraph(Log).add_node(look).add_edge(START, "look")
@@ -112,7 +131,25 @@ class TestPhases:
         async with ActorSystem({"look": graph}, saver=saver) as system:
             await graph.ainvoke({"log": []}, at("t"), durability="exit")
 
-        assert seen == [("cut_off", (START,)), {"cut_off"}]
+        assert seen == [("running", (START,)), {"running"}]
+
+    async def test_a_claim_of_another_process_is_cut_off_once_it_is_old(self, saver, forward):
+        """
+        Neither its last checkpoint nor its claim is recent any more: then each reader says it.
+        """
+        graph = fan_out(lambda _: {}, saver)
+        async with ActorSystem({"fan": graph}, saver=saver) as system:
+            await graph.ainvoke({"log": []}, at("t"), interrupt_before=["work"])
+            seen = [await every_reader(graph, saver, system)]
+            head = await head_of(saver)
+            claim = Claim(head, "sync")
+            other = Commit("t", "", IDS.run(), EPOCH_ANY, 1, head, claim=claim)
+            await saver.commit([other])  # past the actor, as another process does it
+            seen.append(await every_reader(graph, saver, system))
+            forward(2 * RECENT_S)
+            seen.append(await every_reader(graph, saver, system))
+
+        assert seen == [{"unfinished"}, {"running"}, {"cut_off"}]
 
     async def test_a_join_that_is_due_comes_next(self, saver):
         """
@@ -253,3 +290,17 @@ class TestDamage:
         assert {one.thread_id: one.phase for one in lines} == told
         assert [bool(one.error) for one in lines] == [one.thread_id == "bad" for one in lines]
         assert dict(anyio.run(read)) == told
+
+
+class TestFailedSaves:
+    async def test_a_run_that_ended_here_without_storing_its_end_is_cut_off_at_once(self):
+        """
+        Its process knows that it works no more, although its last save is recent.
+        """
+        plan_of_faults = FaultPlan(3, error=full, lasting=False)
+        async with FaultySaver(InMemorySaver(), plan_of_faults) as saver:
+            graph = fan_out(lambda _: {}, saver)
+            with pytest.raises(StorageFullError):
+                await graph.ainvoke({"log": []}, at("t"), durability="sync")
+
+            assert (await graph.aget_state(at("t"))).phase == "cut_off"
