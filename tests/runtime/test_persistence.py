@@ -65,13 +65,13 @@ class TestGroupCommit:
             await saver.waiting()
             for n in range(600):
                 actor.post(claim(f"t{n}", b"%d" % n), deaf)
-            for n in range(5):
-                actor.post(claim(f"big{n}", b"b%d" % n, size=4_000_000), deaf)
+            for n in range(20):
+                actor.post(claim(f"big{n}", b"b%d" % n, size=900_000), deaf)
             saver.release(None)
             await settled(200)
             actor.stop()
 
-        assert [len(batch) for batch in saver.batches] == [1, 512, 88 + 3, 2]
+        assert [len(batch) for batch in saver.batches] == [1, 512, 88 + 10, 10]
 
     async def test_each_run_hears_its_newest_number_once(self):
         """
