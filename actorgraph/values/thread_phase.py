@@ -79,7 +79,7 @@ def still_works(known: bool | None, saved: int, now: int) -> bool:
         known: what this process knows: that it works here, or that it ended here without storing
             that. None if it is another process's.
         saved: when it stored something last, or claimed the thread; microseconds since 1970.
-        now: the time, in the same unit. A `saved` that lies as far ahead is no save's time.
+        now: the time, in the same unit. A `saved` as far ahead counts as old.
     """
     return abs(now - saved) < RECENT_S * 1_000_000 if known is None else known
 

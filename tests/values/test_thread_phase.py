@@ -108,8 +108,8 @@ class TestStillWorks:
         self, known, saved, works
     ):
         """
-        A run of another process works until its last save is old; a time that lies far ahead is no
-        save's. Of its own runs a process knows it, however long they have stored nothing.
+        A run of another process works until its last save is old; a time that lies far ahead
+        counts as old. Of its own runs a process knows it, however long they have stored nothing.
         """
         assert still_works(known, saved, NOW) is works
 

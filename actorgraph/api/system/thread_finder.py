@@ -62,7 +62,7 @@ ROUNDS = 3
 STATUSES = ("idle", "busy", "interrupted", "error")
 LEASED = ("running", "cut_off")
 """Phases of threads that a run has: which of both it is depends on a lease or a clock. Without an
-open run the index has "cut_off", and `updated` is no earlier than the claim.
+open run the index has "cut_off", and `updated` is the claim's time or later.
 """
 ORDERS = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
 

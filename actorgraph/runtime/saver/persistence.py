@@ -66,7 +66,7 @@ ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
 """Attempts to commit a batch, in all; only for errors that the saver marks as retryable."""
-LOST_RUNS = 256
+LOST_RUNS = 256  # so many that ended after a failed save are known
 LEAD_COMMIT_MAX_S = 0.05
 """After a commit that took longer, the next one is not made in a caller's thread.
 
