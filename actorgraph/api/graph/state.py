@@ -403,13 +403,12 @@ async def read_state(at: AddressedGraph, config: Mapping[str, Any]) -> StateSnap
     restored = found.restored
     if restored is None:
         return empty_snapshot(dict(config))
-    parents, live = found.parents, at.address.checkpoint is None
+    live = at.address.checkpoint is None
     holder = found.holder if live and not at.address.namespace else None
     works = await works_on(at.host, at.address.thread_id, holder, restored.created)
     if not restored.id:
         return unsaved_snapshot(dict(config), works=works)
-    if parents is None:  # this saver can't read the parent in the same query
-        parents = await _writes_of(at, restored.parent)
+    parents = found.parents or await _writes_of(at, restored.parent)  # some read it in one query
     return _shown(at, restored, parents, live=live, held=holder is not None, works=works)
 
 
