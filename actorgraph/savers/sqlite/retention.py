@@ -236,6 +236,8 @@ def count_checkpoints(connection: sqlite3.Connection, query: CountCheckpoints) -
 def vacuum(connection: sqlite3.Connection) -> None:
     """Rewrite the file without deleted rows, and empty its log; outside of transactions.
 
+    Tables of older files are rebuilt first, see `sql.rebuild_tables`.
+
     Raises:
         StorageBusyError: another process is reading, so that the log, which still holds deleted
             rows, can't be emptied.
@@ -243,6 +245,7 @@ def vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(sql.FORGET_DELETED)
+        sql.rebuild_tables(connection)
         thread_index.forget_deleted(connection)
         connection.execute("COMMIT")
     except BaseException:

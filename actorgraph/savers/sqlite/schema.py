@@ -449,3 +449,36 @@ def is_older(connection: sqlite3.Connection) -> bool:
 def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return version
+
+
+# Table -> the statements that set it aside, copy its rows, and drop the one set aside.
+_REBUILD = {
+    name: (
+        f"ALTER TABLE {name} RENAME TO {name}_before",
+        f"INSERT INTO {name} SELECT * FROM {name}_before",  # noqa: S608 - the constants below
+        f"DROP TABLE {name}_before",
+    )
+    for name in ("runs", "blobs", "ranges", "writes", "events")
+}
+_WITHOUT_ROWID = "WITHOUT ROWID"
+
+
+def rebuild_tables(connection: sqlite3.Connection) -> None:
+    """Rebuild the tables with values that are WITHOUT ROWID, as older versions made them.
+
+    Runs inside the caller's transaction, so that a crash leaves the file as it was. Columns,
+    rows and indexes stay, and no trigger is about these tables. Files of this version aren't
+    changed.
+    """
+    found = connection.execute("SELECT type, tbl_name, sql FROM sqlite_schema").fetchall()
+    for name, (set_aside, copy, drop) in _REBUILD.items():
+        (table,) = [text for kind, of, text in found if (kind, of) == ("table", name)]
+        if not table.endswith(_WITHOUT_ROWID):
+            continue
+        indexes = [text for kind, of, text in found if (kind, of) == ("index", name) and text]
+        connection.execute(set_aside)
+        connection.execute(table.removesuffix(_WITHOUT_ROWID))
+        connection.execute(copy)
+        connection.execute(drop)
+        for index in indexes:
+            connection.execute(index)
