@@ -26,7 +26,7 @@ from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
-from actorgraph.values.sizes import MB, Held, parts_of
+from actorgraph.runtime.sizes import MB, Held, parts_of
 from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256

@@ -9,6 +9,7 @@ from actorgraph.api.config import THREAD_ID_BYTES_MAX, is_thread_id
 from actorgraph.api.options import CallOptions, unknown_argument
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.annotations import declared_names
+from actorgraph.runtime.sizes import MB
 from actorgraph.superstep.thread_batches import (
     BatchCounts,
     BatchRules,
@@ -18,7 +19,6 @@ from actorgraph.superstep.thread_batches import (
 )
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.sizes import MB
 
 InputT = TypeVar("InputT")
 Inputs = Iterable[InputT] | AsyncIterable[InputT]

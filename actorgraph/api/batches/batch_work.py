@@ -38,6 +38,7 @@ from actorgraph.errors import (
 )
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wake_all
+from actorgraph.runtime.sizes import approximate_bytes
 from actorgraph.superstep.thread_batches import (
     AskAnswers,
     AwaitRun,
@@ -53,7 +54,6 @@ from actorgraph.superstep.thread_batches import (
     decide_thread,
 )
 from actorgraph.values.commands import Command, Interrupt
-from actorgraph.values.sizes import approximate_bytes
 
 LOOKS_AT_ONCE = 64
 """Threads that are looked at together."""

@@ -23,10 +23,10 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
+from actorgraph.runtime.sizes import MB, parts_of
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.superstep.scheduling import RunPlace
-from actorgraph.values.sizes import MB, parts_of
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
 

@@ -28,9 +28,9 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
+from actorgraph.runtime.sizes import MB
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
-from actorgraph.values.sizes import MB
 from actorgraph.values.systems import (
     EventRow,
     ListRuns,

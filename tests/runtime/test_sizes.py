@@ -1,10 +1,10 @@
-"""`values.sizes`: estimates of sizes in memory."""
+"""`runtime.sizes`: estimates of sizes in memory."""
 
 import msgspec
 import pytest
 
 from actorgraph.messages import AIMessage
-from actorgraph.values.sizes import LOOKS_MAX, MB, Held, approximate_bytes, parts_of
+from actorgraph.runtime.sizes import LOOKS_MAX, MB, Held, approximate_bytes, parts_of
 
 
 class Note(msgspec.Struct):
