@@ -9,6 +9,7 @@ Head       the newest checkpoint of a namespace; moved by compare-and-set
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import msgspec
 
@@ -164,6 +165,28 @@ def _leased_elsewhere(commit: Commit) -> ConflictError:
         do="wait for its run to end, or cancel that run there",
         thread_id=commit.thread_id,
     )
+
+
+def epoch_after(stored: object) -> int:
+    """The epoch that fences every run of an epoch that is stored.
+
+    One that is no count, because its row is damaged, says nothing of the runs that are open: the
+    next is above all that threads count up to.
+    """
+    return stored + 1 if _is_count(stored) else _BEYOND_EPOCHS
+
+
+def next_of_emptied(stored: object) -> int:
+    """The next sequence of a thread that is emptied; 1 for one that is no count."""
+    return stored if _is_count(stored) else 1
+
+
+def _is_count(stored: object) -> TypeGuard[int]:
+    return type(stored) is int and 0 < stored < 2 * _BEYOND_EPOCHS
+
+
+_BEYOND_EPOCHS = 1 << 61
+"""A column has room for as many again behind it."""
 
 
 def one_by_one(

@@ -72,6 +72,14 @@ def checked_thread_id(thread_id: str) -> str:
     return address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True).thread_id
 
 
+def _removable_id(thread_id: str) -> str:
+    shown = "".join(c for c in thread_id if c.isprintable()) if type(thread_id) is str else ""
+    if not shown or "\0" in thread_id:
+        return checked_thread_id(thread_id)
+    checked_thread_id(shown)
+    return thread_id
+
+
 @runtime_checkable
 class FoldingGraph(Protocol):
     """A compiled graph: it has the reducers that DeltaChannels are folded with.
@@ -143,8 +151,13 @@ class ThreadMethods(HostAccess):
     """Copy, delete, prune and list threads, over the port."""
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove everything of a thread; a run that is still active can't restore it."""
-        await self._request(DeleteThread(checked_thread_id(thread_id)))
+        """Remove everything of a thread; a run that is still active can't restore it.
+
+        Args:
+            thread_id: as lists and errors show it. It may have control characters, which a new
+                thread's can't: a damaged row has them.
+        """
+        await self._request(DeleteThread(_removable_id(thread_id)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove what some runs stored, in every thread and namespace.

@@ -5,7 +5,7 @@ from typing import Any, LiteralString
 
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int4
+from psycopg.types.numeric import Int4, Int8
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.integrity import (
@@ -17,10 +17,11 @@ from actorgraph.savers.integrity import (
     thread_sum,
     unreadable,
 )
-from actorgraph.savers.judge import ThreadState, refused_copy
+from actorgraph.savers.judge import ThreadState, epoch_after, next_of_emptied, refused_copy
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import thread_index
 from actorgraph.savers.postgres.columns import arrays
+from actorgraph.savers.postgres.orphans import remove_orphans
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
@@ -75,6 +76,7 @@ def vacuum(connection: Connection[Any], begin: tuple[str, str, str]) -> None:
     with connection.transaction():
         connection.execute(USE_SCHEMA, begin)
         connection.execute(sql.FORGET_DELETED)
+        remove_orphans(connection)
     with connection.transaction():
         connection.execute(USE_SCHEMA, begin)
         for statement in thread_index.FORGET_DELETED:
@@ -101,7 +103,9 @@ _SET = USE_SCHEMA.replace("true", "false")
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> CommitOutcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in DELETE_THREAD]
-    thread.epoch += 1
+    thread.epoch, thread.next_seq = epoch_after(thread.epoch), next_of_emptied(thread.next_seq)
+    emptied = (Int8(thread.epoch), Int8(thread.next_seq), thread.row)
+    cursor.execute(sql.EMPTY_THREAD, emptied)
     thread.run, thread.owner, thread.heads = None, None, {}
     return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 

@@ -201,9 +201,11 @@ DELETE_THREAD = (
         SELECT thread_id FROM threads WHERE thread = %s))""",
     """DELETE FROM system_runs WHERE thread_id = (
         SELECT thread_id FROM threads WHERE thread = %s)""",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = true,
-        crc = NULL WHERE thread = %s""",
 )
+EMPTY_THREAD = """
+UPDATE threads SET epoch = %s, next_seq = %s, head = NULL, run = NULL, owner = NULL, deleted = true,
+    crc = NULL WHERE thread = %s
+"""
 COPY_THREAD = (
     """INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
                            has_interrupts, created, metadata, shape, record, crc)

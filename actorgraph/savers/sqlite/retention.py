@@ -22,10 +22,11 @@ from actorgraph.savers.integrity import (
     thread_sum,
     unreadable,
 )
-from actorgraph.savers.judge import ThreadState, refused_copy
+from actorgraph.savers.judge import ThreadState, epoch_after, next_of_emptied, refused_copy
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, thread_index
+from actorgraph.savers.sqlite.orphans import remove_orphans, remove_unreadable
 from actorgraph.storage.sqlite.translate import is_invalid_utf8
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
@@ -157,7 +158,8 @@ def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcom
     thread_index.forget(connection, thread.thread_id)
     # The thread's row stays, with a higher epoch: a run that is still going on is refused instead
     # of bringing the thread back.
-    thread.epoch += 1
+    thread.epoch, thread.next_seq = epoch_after(thread.epoch), next_of_emptied(thread.next_seq)
+    connection.execute(sql.EMPTY_THREAD, (thread.epoch, thread.next_seq, thread.row))
     thread.run, thread.heads = None, {}
     return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 
@@ -244,9 +246,11 @@ def vacuum(connection: sqlite3.Connection) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
+        remove_unreadable(connection)
         connection.execute(sql.FORGET_DELETED)
         sql.rebuild_tables(connection)
         thread_index.forget_deleted(connection)
+        remove_orphans(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

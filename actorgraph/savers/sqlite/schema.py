@@ -172,9 +172,11 @@ DELETE_THREAD = (
     "DELETE FROM writes WHERE thread = ?",
     "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = ?)",
     "DELETE FROM runs WHERE thread = ?",
-    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, removed = 1,
-        crc = NULL WHERE thread = ?""",
 )
+EMPTY_THREAD = """
+UPDATE threads SET epoch = ?, next_seq = ?, head = NULL, run = NULL, owner = NULL, removed = 1,
+    crc = NULL WHERE thread = ?
+"""
 # Exclusive or, for which SQLite has no operator: exchanges one part of a checksum for another
 # without reading the row's values. NULL stays NULL.
 _OTHER = "(crc | :other) - (crc & :other)"

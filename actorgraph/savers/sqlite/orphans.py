@@ -1,0 +1,68 @@
+"""Removal of rows that no request reaches, inside the transaction of a vacuum."""
+
+import sqlite3
+
+from actorgraph.savers.orphans import report_orphans
+
+_NAMED = (("threads", "thread"), ("system_runs", "run"), ("thread_index", "thread"))
+"""Tables with ids of threads, and their keys."""
+_OF_THREADS = ("checkpoints", "blobs", "ranges", "writes", "runs")
+_OF_NO_THREAD = "thread NOT IN (SELECT thread FROM threads)"
+_OF_NO_RUN = "run NOT IN (SELECT run FROM system_runs)"
+_ORPHANS = {
+    **{(table, "thread"): _OF_NO_THREAD for table in _OF_THREADS},
+    ("events", "run"): f"{_OF_NO_RUN} AND run NOT IN (SELECT run FROM runs)",  # noqa: S608
+    ("cancels", "run"): _OF_NO_RUN,
+    ("thread_facts", "thread"): """thread NOT IN (SELECT thread FROM thread_index)
+        OR fact NOT IN (SELECT fact FROM facts)""",
+}
+
+
+def remove_unreadable(connection: sqlite3.Connection) -> None:
+    """Remove rows whose thread id is no text: no caller can name such a thread."""
+    there = _tables(connection)
+    for table, key in _NAMED:
+        if table in there:
+            gone = _unreadable(connection, table, key)
+            statement = f"DELETE FROM {table} WHERE {key} = ?"  # noqa: S608 - names of this file
+            connection.executemany(statement, [(row,) for row, _ in gone])
+            report_orphans(table, [(thread_id, 1) for _, thread_id in gone])
+
+
+def _unreadable(
+    connection: sqlite3.Connection, table: str, key: str
+) -> list[tuple[object, object]]:
+    # As bytes: sqlite3 fails the whole statement at text that isn't UTF-8.
+    statement = f"SELECT {key}, CAST(thread_id AS BLOB), typeof(thread_id) FROM {table}"  # noqa: S608
+    rows = connection.execute(statement)
+    return [(row, raw) for row, raw, kind in rows if kind != "text" or not _is_utf8(raw)]
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def remove_orphans(connection: sqlite3.Connection) -> None:
+    """Remove rows of threads and runs that aren't there."""
+    there = _tables(connection)
+    for (table, key), condition in _ORPHANS.items():
+        if table not in there:
+            continue
+        counted = f"SELECT CAST({key} AS BLOB), typeof({key}), count(*) FROM {table}"  # noqa: S608
+        rows = connection.execute(f"{counted} WHERE {condition} GROUP BY 1, 2").fetchall()
+        if rows:
+            connection.execute(f"DELETE FROM {table} WHERE {condition}")  # noqa: S608 - as above
+        report_orphans(table, [(_key(raw, kind), count) for raw, kind, count in rows])
+
+
+def _key(raw: bytes, kind: str) -> object:
+    return int(raw) if kind == "integer" else raw
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in found}
