@@ -170,14 +170,14 @@ def _leased_elsewhere(commit: Commit) -> ConflictError:
 def epoch_after(stored: object) -> int:
     """The epoch that fences every run of an epoch that is stored.
 
-    One that is no count, because its row is damaged, says nothing of the runs that are open: the
+    A damaged one, which isn't a count, says nothing of the runs that are open: the
     next is above all that threads count up to.
     """
     return stored + 1 if _is_count(stored) else _BEYOND_EPOCHS
 
 
 def next_of_emptied(stored: object) -> int:
-    """The next sequence of a thread that is emptied; 1 for one that is no count."""
+    """The next sequence of a thread that is emptied; 1 in place of a damaged one."""
     return stored if _is_count(stored) else 1
 
 

@@ -28,7 +28,7 @@ def report_orphans(table: str, found: Iterable[tuple[Any, int]]) -> None:
 
 
 def _shown(key: object) -> str:
-    """Text of a thread's key, a run's id, or what is in its place."""
+    """Text of a thread's key, a run's id, or of the value in its place."""
     if isinstance(key, bytes) and len(key) == _ID_BYTES:
         return as_text(key)
     return repr(key)[:80]

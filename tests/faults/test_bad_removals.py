@@ -1,4 +1,4 @@
-"""What one client has can be removed, whatever happened to a row of it."""
+"""Removal of all that one client has, whatever happened to a row of it."""
 
 import random
 

@@ -34,7 +34,7 @@ class Removal:
     async def carry_out(self) -> "Removal":
         """Remove assistants, crons, items and threads by their ids, and vacuum.
 
-        What is damaged itself of an id is removed by what lists and errors show of it.
+        A damaged id is removed by what lists and errors show of it.
         """
         with capture_logs():
             async with self._place.site() as site:

@@ -21,7 +21,7 @@ from actorgraph.savers.judge import ThreadState, epoch_after, next_of_emptied, r
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import thread_index
 from actorgraph.savers.postgres.columns import arrays
-from actorgraph.savers.postgres.orphans import remove_orphans
+from actorgraph.savers.postgres.orphan_tables import remove_orphans
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal

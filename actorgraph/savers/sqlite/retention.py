@@ -26,7 +26,7 @@ from actorgraph.savers.judge import ThreadState, epoch_after, next_of_emptied, r
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, thread_index
-from actorgraph.savers.sqlite.orphans import remove_orphans, remove_unreadable
+from actorgraph.savers.sqlite.unreached_rows import remove_orphans, remove_unreadable
 from actorgraph.storage.sqlite.translate import is_invalid_utf8
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (

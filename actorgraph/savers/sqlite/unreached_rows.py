@@ -19,23 +19,42 @@ _ORPHANS = {
 
 
 def remove_unreadable(connection: sqlite3.Connection) -> None:
-    """Remove rows whose thread id is no text: no caller can name such a thread."""
+    """Remove rows whose thread id isn't text: no caller can name such a thread."""
     there = _tables(connection)
     for table, key in _NAMED:
         if table in there:
-            gone = _unreadable(connection, table, key)
-            statement = f"DELETE FROM {table} WHERE {key} = ?"  # noqa: S608 - names of this file
-            connection.executemany(statement, [(row,) for row, _ in gone])
+            # As bytes: sqlite3 fails the whole statement at text that isn't UTF-8.
+            rows = connection.execute(_ids(table, key))
+            gone = [(row, raw) for row, raw, kind in rows if kind != "text" or not _is_utf8(raw)]
+            connection.executemany(_without(table, f"{key} = ?"), [(row,) for row, _ in gone])
             report_orphans(table, [(thread_id, 1) for _, thread_id in gone])
 
 
-def _unreadable(
-    connection: sqlite3.Connection, table: str, key: str
-) -> list[tuple[object, object]]:
-    # As bytes: sqlite3 fails the whole statement at text that isn't UTF-8.
-    statement = f"SELECT {key}, CAST(thread_id AS BLOB), typeof(thread_id) FROM {table}"  # noqa: S608
-    rows = connection.execute(statement)
-    return [(row, raw) for row, raw, kind in rows if kind != "text" or not _is_utf8(raw)]
+def remove_orphans(connection: sqlite3.Connection) -> None:
+    """Remove rows of threads and runs that aren't there."""
+    there = _tables(connection)
+    for (table, key), condition in _ORPHANS.items():
+        if table in there:
+            rows = connection.execute(_counted(table, key, condition)).fetchall()
+            if rows:
+                connection.execute(_without(table, condition))
+            report_orphans(table, [(_key(raw, kind), count) for raw, kind, count in rows])
+
+
+# These put texts of this file together: a table's name can't be a parameter.
+
+
+def _ids(table: str, key: str) -> str:
+    return f"SELECT {key}, CAST(thread_id AS BLOB), typeof(thread_id) FROM {table}"  # noqa: S608
+
+
+def _counted(table: str, key: str, condition: str) -> str:
+    return f"""SELECT CAST({key} AS BLOB), typeof({key}), count(*) FROM {table}
+        WHERE {condition} GROUP BY 1, 2"""  # noqa: S608
+
+
+def _without(table: str, condition: str) -> str:
+    return f"DELETE FROM {table} WHERE {condition}"  # noqa: S608
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -44,19 +63,6 @@ def _is_utf8(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def remove_orphans(connection: sqlite3.Connection) -> None:
-    """Remove rows of threads and runs that aren't there."""
-    there = _tables(connection)
-    for (table, key), condition in _ORPHANS.items():
-        if table not in there:
-            continue
-        counted = f"SELECT CAST({key} AS BLOB), typeof({key}), count(*) FROM {table}"  # noqa: S608
-        rows = connection.execute(f"{counted} WHERE {condition} GROUP BY 1, 2").fetchall()
-        if rows:
-            connection.execute(f"DELETE FROM {table} WHERE {condition}")  # noqa: S608 - as above
-        report_orphans(table, [(_key(raw, kind), count) for raw, kind, count in rows])
 
 
 def _key(raw: bytes, kind: str) -> object:

@@ -25,8 +25,10 @@ def remove_orphans(connection: Connection[Any]) -> None:
     """Remove rows of threads and runs that aren't there."""
     cursor = connection.cursor(row_factory=tuple_row)
     for table, key, condition in _TABLES:
-        statement: LiteralString = f"""WITH gone AS (
-            DELETE FROM {table} o WHERE {condition} RETURNING o.{key})
-            SELECT {key}, count(*) FROM gone GROUP BY 1 ORDER BY 1"""  # noqa: S608 - constants
-        found = cursor.execute(statement).fetchall()
+        found = cursor.execute(_without(table, key, condition)).fetchall()
         report_orphans(table, found)
+
+
+def _without(table: LiteralString, key: LiteralString, condition: LiteralString) -> LiteralString:
+    return f"""WITH gone AS (DELETE FROM {table} o WHERE {condition} RETURNING o.{key})
+        SELECT {key}, count(*) FROM gone GROUP BY 1 ORDER BY 1"""  # noqa: S608 - constants
