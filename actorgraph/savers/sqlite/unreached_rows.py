@@ -26,7 +26,7 @@ def remove_unreadable(connection: sqlite3.Connection) -> None:
             # As bytes: sqlite3 fails the whole statement at text that isn't UTF-8.
             rows = connection.execute(_ids(table, key))
             gone = [(row, raw) for row, raw, kind in rows if kind != "text" or not _is_utf8(raw)]
-            connection.executemany(_without(table, f"{key} = ?"), [(row,) for row, _ in gone])
+            connection.executemany(_by_key(table, key), [(row,) for row, _ in gone])
             report_orphans(table, [(thread_id, 1) for _, thread_id in gone])
 
 
@@ -51,6 +51,10 @@ def _ids(table: str, key: str) -> str:
 def _counted(table: str, key: str, condition: str) -> str:
     return f"""SELECT CAST({key} AS BLOB), typeof({key}), count(*) FROM {table}
         WHERE {condition} GROUP BY 1, 2"""  # noqa: S608
+
+
+def _by_key(table: str, key: str) -> str:
+    return f"DELETE FROM {table} WHERE {key} = ?"  # noqa: S608
 
 
 def _without(table: str, condition: str) -> str:
