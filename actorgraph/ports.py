@@ -36,6 +36,8 @@ class Saver(Protocol):
             ends that. A dispatcher whose hints are rows of the same database uses it.
         renew_beside(renewals): stores `RenewOwner` requests as `commit` does, blocking, from any
             thread and during a `commit`. Leases are then renewed however long saves take.
+        store_clock: a `StoreClock` by which runs are due, if all processes should agree on it; the
+            machine's clock otherwise.
         reads_at_once: how many calls of `query` may run at the same time; default 1.
         local_reads: True if `query` takes little time and waits for nothing but this machine's
             memory and files. Such a saver is read by blocking methods inside event loops too.

@@ -1,6 +1,5 @@
 """ThreadReader: reads threads, checkpoints and runs of a saver, with or without their graph."""
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from actorgraph.cli.printed import (
     ThreadShown,
 )
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.studio.steps import checkpoint_of, parent_of
@@ -119,12 +119,15 @@ class ThreadReader:
         except (*UNREADABLE, *DAMAGED) as error:  # it must not hide the other threads of a list
             return ThreadLine(thread_id, "error", "failed", -1, "", None, (), graph, {}, str(error))
         if head is None:
-            phase, status = phase_of(PhaseFacts(), without_later(runs)), "busy" if busy else "idle"
+            phase, status = (
+                phase_of(PhaseFacts(), without_later(runs, microseconds_now())),
+                "busy" if busy else "idle",
+            )
             return ThreadLine(thread_id, status, phase, -1, "", None, (), graph, {})
         return ThreadLine(
             thread_id,
             thread_status(head, busy=busy),
-            phase_of(head.phase_facts(), without_later(runs)),
+            phase_of(head.phase_facts(), without_later(runs, microseconds_now())),
             step_of(head),
             head.created_at or "",
             age_of(head),
@@ -203,7 +206,7 @@ def newest_open(runs: Sequence[RunRow]) -> RunRow | None:
 
 def has_thread(run: RunRow | None) -> bool:
     """Whether a thread's open run, if it has one, doesn't only wait for its time."""
-    return run is not None and not waits_for_time(run, time.time_ns() // 1000)
+    return run is not None and not waits_for_time(run, microseconds_now())
 
 
 def place_of(thread_id: str) -> dict[str, Any]:
@@ -253,7 +256,7 @@ def checkpoint_line(
     failed = any(task.error is not None for task in found.tasks)
     status = "failed" if failed else "waiting" if found.interrupts else ""
     if is_head:
-        phase = phase_of(found.phase_facts(), without_later(runs))
+        phase = phase_of(found.phase_facts(), without_later(runs, microseconds_now()))
         status = "" if phase == "ended" else phase
     return CheckpointLine(
         checkpoint_of(found),
@@ -273,7 +276,7 @@ def thread_state(thread_id: str, found: StateSnapshot, runs: Sequence[RunRow]) -
         runs: those that are open or parked.
     """
     run = newest_open(runs)
-    phase = phase_of(found.phase_facts(), without_later(runs))
+    phase = phase_of(found.phase_facts(), without_later(runs, microseconds_now()))
     shown = next(iter(runs), None) if run is None and phase == "parked" else run
     return ThreadShown(
         thread_id,

@@ -2,7 +2,6 @@
 
 import heapq
 import threading
-import time
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import anyio
 
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.storage.store_clock import StoreClock, clock_of
 from actorgraph.values.dispatch import Hint, News
 
 _Entry = tuple[int, int, Hint]
@@ -35,7 +35,7 @@ class InMemoryDispatcher:
 
     async def open(self, saver: Any, heard: Callable[[News], None]) -> "_MemoryLink":
         """See `ports.Dispatcher`."""
-        link = _MemoryLink(self, heard)
+        link = _MemoryLink(self, heard, clock_of(saver))
         self.links.append(link)
         return link
 
@@ -50,12 +50,18 @@ class InMemoryDispatcher:
             more, self.more = self.more, Gate()
         more.open()
 
-    def take(self, queues: Sequence[str], limit: int) -> tuple[list[Hint], Gate, float | None]:
+    def take(
+        self, queues: Sequence[str], limit: int, now: int
+    ) -> tuple[list[Hint], Gate, float | None]:
         """Take hints that are due.
+
+        Args:
+            queues, limit: see `ports.DispatchLink`.
+            now: by the store's clock, in microseconds since 1970-01-01 UTC.
 
         Returns: the hints; a gate that opens when more are queued; seconds until the next is due.
         """
-        now, found, next_due = time.time_ns() // 1000, list[Hint](), None
+        found, next_due = list[Hint](), None
         with self.lock:
             for name in queues:
                 later: list[_Entry] = []
@@ -78,7 +84,10 @@ class InMemoryDispatcher:
 class _MemoryLink:
     """The link of one system."""
 
-    def __init__(self, exchange: InMemoryDispatcher, heard: Callable[[News], None]) -> None:
+    def __init__(
+        self, exchange: InMemoryDispatcher, heard: Callable[[News], None], clock: StoreClock
+    ) -> None:
+        self._clock = clock
         self._exchange = exchange
         self._taken: dict[tuple[bytes, str], Hint] = {}
         self.heard = heard
@@ -96,7 +105,7 @@ class _MemoryLink:
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
         while True:
-            found, more, wait_s = self._exchange.take(queues, limit)
+            found, more, wait_s = self._exchange.take(queues, limit, self._clock.now())
             if found:
                 self._taken.update(((hint.run, hint.queue), hint) for hint in found)
                 return found

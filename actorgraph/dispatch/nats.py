@@ -9,7 +9,6 @@ https://docs.nats.io/nats-concepts/jetstream
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,6 +19,7 @@ import msgspec
 
 from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
+from actorgraph.storage.store_clock import StoreClock, clock_of
 from actorgraph.values.dispatch import ID_BYTES, Hint, News
 from actorgraph.values.durations import checked_seconds
 
@@ -89,7 +89,12 @@ class NATSDispatcher:
     async def open(self, saver: Any, heard: Callable[[News], None]) -> "_NATSLink":
         """See `ports.Dispatcher`."""
         link = _NATSLink(
-            self._servers, self._stream, heard, again_s=self._again_s, replicas=self._replicas
+            self._servers,
+            self._stream,
+            heard,
+            clock=clock_of(saver),
+            again_s=self._again_s,
+            replicas=self._replicas,
         )
         try:
             await link.start()
@@ -109,9 +114,11 @@ class _NATSLink:
         stream: str,
         heard: Callable[[News], None],
         *,
+        clock: StoreClock,
         again_s: float,
         replicas: int,
     ) -> None:
+        self._clock = clock
         self._servers = servers
         self._stream = stream
         self._heard = heard
@@ -360,7 +367,7 @@ class _NATSLink:
 
     async def _put_off(self) -> None:
         """Send hints back whose time has not come."""
-        now = time.time()
+        now = self._clock.now() / 1e6
         for hint in self._parcel.remove(lambda hint: hint.due / 1e6 > now):
             await hint.receipt.nak(delay=hint.due / 1e6 - now)
 

@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
-from time import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
@@ -26,6 +25,7 @@ from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
+from actorgraph.storage.store_clock import StoreClock, clock_of
 from actorgraph.values.dispatch import ID_BYTES, Hint, News, hint_of
 from actorgraph.values.durations import checked_seconds
 from actorgraph.values.systems import RunRow
@@ -108,7 +108,14 @@ class PGQueuerDispatcher:
                 "connection or a pool",
                 do='use PGQueuerDispatcher("postgresql://...")',
             )
-        link = _PGQueuerLink(conn, saver.schema, heard, again_s=self._again_s, poll_s=self._poll_s)
+        link = _PGQueuerLink(
+            conn,
+            saver.schema,
+            heard,
+            clock=clock_of(saver),
+            again_s=self._again_s,
+            poll_s=self._poll_s,
+        )
         try:
             await link.start()
         except BaseException:
@@ -128,9 +135,11 @@ class _PGQueuerLink:
         schema: str,
         heard: Callable[[News], None],
         *,
+        clock: StoreClock,
         again_s: float,
         poll_s: float,
     ) -> None:
+        self._clock = clock
         self._conn = conn
         self._heard = heard
         self._again = timedelta(seconds=again_s)
@@ -220,7 +229,7 @@ class _PGQueuerLink:
             return []
         recorder = _Recorder()
         SyncQueries(cast("Any", recorder), self._builder).enqueue(
-            *_columns(hints), on_conflict="skip"
+            *_columns(hints, self._clock.now()), on_conflict="skip"
         )
         return recorder.statements
 
@@ -319,7 +328,7 @@ class _PGQueuerLink:
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
         queries = await self._connected()
-        await queries.enqueue(*_columns(hints), on_conflict="skip")
+        await queries.enqueue(*_columns(hints, self._clock.now()), on_conflict="skip")
 
     async def _dequeue(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         from pgqueuer.ports.repository import EntrypointExecutionParameter
@@ -469,9 +478,8 @@ class _Recorder:
         return []
 
 
-def _columns(hints: Sequence[Hint]) -> tuple[Any, ...]:
-    """The arguments of PGQueuer's `enqueue`."""
-    now = int(time() * 1e6)
+def _columns(hints: Sequence[Hint], now: int) -> tuple[Any, ...]:
+    """The arguments of PGQueuer's `enqueue`, at a time of the store's clock."""
     return (
         [hint.queue for hint in hints],
         [hint.run for hint in hints],

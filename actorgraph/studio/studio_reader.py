@@ -17,7 +17,6 @@ from actorgraph.api.system.run_search import SystemOwner, cursor_behind
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo, moment_before, thread_status
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.runtime.system.thread_runs import runs_of_threads, without_later
@@ -189,7 +188,7 @@ class StudioReader:
             return None
         keeps = getattr(self.saver, "keeps_runs", False)
         runs = await runs_of_threads(self._host, [thread_id]) if keeps else {}
-        return _entry(thread_id, found, runs.get(thread_id, ()))
+        return _entry(thread_id, found, runs.get(thread_id, ()), self._host.clock.now())
 
     async def _stored_threads(
         self,
@@ -309,7 +308,7 @@ class StudioReader:
                 break
         if len(rows) > limit:  # the rest begins the next page
             return RunsPage(
-                tuple(rows[:limit]), cursor_behind(rows[limit - 1].row.run, microseconds_now())
+                tuple(rows[:limit]), cursor_behind(rows[limit - 1].row.run, self._host.clock.now())
             )
         return RunsPage(tuple(rows), after)
 
@@ -441,8 +440,8 @@ def _named(thread_id: str, checkpoint: str) -> bytes | None:
     return address_of({"configurable": place}, needs_thread=True).checkpoint
 
 
-def _entry(thread_id: str, head: StateSnapshot, runs: Sequence[RunRow]) -> ThreadEntry:
-    due = without_later(runs)
+def _entry(thread_id: str, head: StateSnapshot, runs: Sequence[RunRow], now: int) -> ThreadEntry:
+    due = without_later(runs, now)
     busy = any(row.status in OPEN_STATUSES for row in due)
     status, phase = thread_status(head, busy=busy), phase_of(head.phase_facts(), due)
     made = head.created_at or ""

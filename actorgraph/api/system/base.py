@@ -199,7 +199,7 @@ class SystemBase:
             frozenset(call.modes), subgraphs=call.subgraphs, ring=self._ring, first=first
         )
         owner = self._actor.owner if self._keeps else None
-        job = job_of(graph, call, journal, owner=owner, row=row)
+        job = job_of(graph, call, journal, owner=owner, now=self._host.clock.now(), row=row)
         if call.resumable:
             journal.keeper = Keeper(
                 self._host,

@@ -14,13 +14,13 @@ from actorgraph.api.system.run_arguments import StartCall, refused_call, stored_
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, LeaseLostError, SchemaMismatchError, StorageBusyError
 from actorgraph.errors.texts import storable
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.owners import fates_of
 from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
+from actorgraph.storage.store_clock import StoreClock
 from actorgraph.superstep.dispatching import BATCH_MAX
 from actorgraph.superstep.scheduling import (
     FREE,
@@ -91,7 +91,7 @@ class RecoveryMethods(SystemBase):
         found = await self._orphans()
         self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
         for row in found:
-            if row.due > microseconds_now() and self._dispatch is None:
+            if row.due > self._host.clock.now() and self._dispatch is None:
                 self._take_up_when_due(row)
         jobs: list[Job] = []
         found.sort(key=place_in_thread)
@@ -139,7 +139,7 @@ class RecoveryMethods(SystemBase):
             return await self._host.reader.ask(ListRuns(orphaned=True))
         share = self._share
         query = ListWaiting(
-            tuple(share.graphs), tuple(share.builds), microseconds_now(), BATCH_MAX, owned=True
+            tuple(share.graphs), tuple(share.builds), self._host.clock.now(), BATCH_MAX, owned=True
         )
         return await self._host.reader.ask(query)
 
@@ -152,7 +152,7 @@ class RecoveryMethods(SystemBase):
 
     async def _wait_and_take_up(self, row: RunRow) -> None:
         try:
-            await _wait_until(row.due)
+            await _wait_until(row.due, self._host.clock)
             stored = await self._row(row.run)
             if stored is not None and stored.owner is None and stored.status in OPEN_STATUSES:
                 await self._take_up(stored)
@@ -284,7 +284,7 @@ class RecoveryMethods(SystemBase):
             fates: of their owners' processes.
         """
         actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
-        now = microseconds_now()
+        now = self._host.clock.now()
         for row in rows:
             if row.cancel is not None or row.run in actor.jobs or row.run in actor.adoptions:
                 continue
@@ -455,8 +455,9 @@ class RecoveryMethods(SystemBase):
         first, in_order = 1, True
         if not new:
             resumable = call.resumable
+            now = self._host.clock.now()
             first, in_order = (
-                await self._next_offset(row) if resumable else (_fresh_offset(row), True)
+                await self._next_offset(row) if resumable else (_fresh_offset(row, now), True)
             )
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
@@ -484,21 +485,21 @@ class RecoveryMethods(SystemBase):
         return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
 
 
-async def _wait_until(due: int) -> None:
-    """Wait for a time of the wall clock, which may be set meanwhile.
+async def _wait_until(due: int, clock: StoreClock) -> None:
+    """Wait for a time of a store's clock, which may be set meanwhile.
 
     Args:
         due: microseconds since 1970-01-01 UTC.
     """
-    left = due - microseconds_now()
+    left = due - clock.now()
     while left > 0:
         await anyio.sleep(min(left / 1e6, WALL_CLOCK_S))
-        left = due - microseconds_now()
+        left = due - clock.now()
 
 
-def _fresh_offset(row: RunRow) -> int:
+def _fresh_offset(row: RunRow, now: int) -> int:
     """Return an event offset above those of earlier attempts, whose events were not stored.
 
     The microseconds since the run was accepted: an attempt has fewer events than that.
     """
-    return max(1, time.time_ns() // 1000 - row.created)
+    return max(1, now - row.created)

@@ -4,7 +4,6 @@ The arguments become a call, the call a `Launch` and a `Job`. Its row has the ca
 that another process can start or resume the run.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -464,8 +463,8 @@ def read_arguments(graph: CompiledStateGraph, row: RunRow) -> RunArguments:
     )
 
 
-def new_run_row(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
-    """Make the row of a new run."""
+def new_run_row(call: StartCall, run: bytes, owner: bytes, payload: bytes, created: int) -> RunRow:
+    """Make the row of a new run, accepted at a time of the store's clock."""
     return RunRow(
         run=run,
         thread_id=call.thread_id,
@@ -474,7 +473,7 @@ def new_run_row(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> Ru
         attempts=1,
         claimed=False,
         owner=owner,
-        created=time.time_ns() // 1000,
+        created=created,
         metadata=encode_json(call.metadata),
         payload=payload,
     )
@@ -486,6 +485,7 @@ def job_of(
     journal: Journal,
     *,
     owner: bytes | None,
+    now: int,
     row: RunRow | None = None,
 ) -> Job:
     """Make a job: a run that is validated and can be submitted.
@@ -495,6 +495,7 @@ def job_of(
         call: the arguments of `start`.
         journal: the run's.
         owner: the system's id, if its saver stores runs.
+        now: by the store's clock, in microseconds since 1970-01-01 UTC.
         row: of a run that was taken over; None for a new one.
     Raises:
         SerializationError: the input can't be stored.
@@ -506,7 +507,7 @@ def job_of(
         # This launch only validates the call and gives the run its id, which the payload needs.
         identity = with_bucket(make(None).run, bucket_of(call.thread_id))
         payload = payload_of(graph, call, identity) if owner is not None else b""
-        row = new_run_row(call, identity, owner or b"", payload)
+        row = new_run_row(call, identity, owner or b"", payload, now)
     return Job(
         row,
         journal=journal,

@@ -20,7 +20,6 @@ from actorgraph.errors import (
     RunNotFoundError,
 )
 from actorgraph.runtime.broadcast import BUFFER_BYTES
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.lent_slots import slot_lent
@@ -266,6 +265,7 @@ class RunAccess(msgspec.Struct, frozen=True):
             for each that waits: it remembers up to which news that one has looked.
         hears: whether the system gets news of runs of other processes.
         decode: reads the arguments of the run's start from its row.
+        now: the time by which runs are due, in microseconds since 1970-01-01 UTC.
         saver: a number for the system's saver, as in `RunPlace`.
     """
 
@@ -278,6 +278,7 @@ class RunAccess(msgspec.Struct, frozen=True):
     make_pause: Callable[[float], Callable[[], Awaitable[None]]]
     hears: bool
     decode: Callable[[RunRow], RunArguments]
+    now: Callable[[], int]
     saver: int = 0
 
 
@@ -378,7 +379,7 @@ class StoredRun(Run[OwnResultT]):
     @property
     def waits_for_time(self) -> bool:
         """See `Run.waits_for_time`."""
-        return self._row.status in OPEN_STATUSES and waits_for_time(self._row, microseconds_now())
+        return self._row.status in OPEN_STATUSES and waits_for_time(self._row, self.access.now())
 
     async def arguments(self) -> RunArguments:
         """See `Run.arguments`."""

@@ -7,7 +7,6 @@ import msgspec
 
 from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.superstep.scheduling import is_to_come
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.systems import OwnerRow, RunRow, RunStatus, SearchRuns
@@ -56,7 +55,7 @@ class SystemOwner(msgspec.Struct, frozen=True):
 
 def belongs_later(run: Run) -> bool:
     """Whether a run's time is to come, and it waits for that or was ended before."""
-    return isinstance(run, StoredRun) and is_to_come(run.row, microseconds_now())
+    return isinstance(run, StoredRun) and is_to_come(run.row, run.access.now())
 
 
 def cursor_behind(run: bytes, now: int) -> str:

@@ -37,7 +37,7 @@ from actorgraph.api.system.run_search import (
 )
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.loops import in_turns
-from actorgraph.runtime.clock import IDS, microseconds_now
+from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.capacity import full, too_busy
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
@@ -104,7 +104,7 @@ class StoredRunMethods(LifecycleMethods):
         self._check_delay()
         due = round(moment.timestamp() * 1e6)
         identity = run_id_of(due // 1000, key)
-        delay_s = max(0.0, (due - microseconds_now()) / 1e6)
+        delay_s = max(0.0, (due - self._host.clock.now()) / 1e6)
         given: StartOptions = {**options, "delay_s": delay_s}
         self._is_for_others(graph, given)
         await self._start_elsewhere(
@@ -229,7 +229,7 @@ class StoredRunMethods(LifecycleMethods):
         dispatch.stored_since += waits
         if not thread_id or if_busy != "enqueue":
             return
-        now = microseconds_now()
+        now = self._host.clock.now()
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
         before = [row for row in rows if not waits_for_time(row, now)]
         if len(before) > limits.max_waiting:
@@ -238,7 +238,7 @@ class StoredRunMethods(LifecycleMethods):
 
     async def _check_delayed(self, row: RunRow) -> None:
         """Refuse a delayed run if too many of its thread wait for their times."""
-        limits, now = self._actor.limits, microseconds_now()
+        limits, now = self._actor.limits, self._host.clock.now()
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
         delayed = {other.run for other in rows if waits_for_time(other, now)}
         if row.run not in delayed and len(delayed) >= limits.max_waiting:
@@ -319,12 +319,14 @@ class StoredRunMethods(LifecycleMethods):
 
         runs = await in_turns(range(len(rows)), made)
         full_page = len(rows) == limit
-        return RunPage(runs, cursor_behind(rows[-1].run, microseconds_now()) if full_page else None)
+        return RunPage(
+            runs, cursor_behind(rows[-1].run, self._host.clock.now()) if full_page else None
+        )
 
     async def _found(self, query: SearchRuns, *, later: bool) -> list[RunRow]:
         """Read a page of runs: those up to now, and, where these end, those of later times."""
         found: list[RunRow] = []
-        for part in queries_of(query, microseconds_now(), later=later):
+        for part in queries_of(query, self._host.clock.now(), later=later):
             if left := query.limit - len(found):
                 found += await self._host.reader.ask(msgspec.structs.replace(part, limit=left))
         return found
@@ -393,5 +395,6 @@ class StoredRunMethods(LifecycleMethods):
             hears=self._dispatch is not None,
             decode=partial(read_arguments, graph),
             saver=self._actor.saver_number,
+            now=self._host.clock.now,
         )
         return StoredRun(row, msgspec.json.decode(row.metadata), access, looked)

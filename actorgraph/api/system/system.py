@@ -358,6 +358,7 @@ class ActorSystem(StoredRunMethods):
         access = SystemAccess(
             start=partial(self._start_for_batch, graph),
             rows=rows if self._keeps else None,
+            now=self._host.clock.now,
             jobs=self._actor.known_jobs,
             take_up=self._take_up,
             dispatches=self._dispatch is not None,

@@ -16,7 +16,6 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import SystemBusyError, ThreadBusyError
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.job import LEASE_LOST, Job
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import POLL_S
@@ -36,6 +35,7 @@ class SystemAccess(msgspec.Struct, frozen=True):
     Attributes:
         start: starts a run, unless its thread has one; as `ActorSystem.start` for one graph.
         rows: reads the open runs of threads; None if the saver keeps no runs.
+        now: the time by which runs are due, in microseconds since 1970-01-01 UTC.
         jobs: the runs of a thread that are in memory.
         take_up: takes an orphaned run over; None if it isn't run here.
         dispatches: whether workers in other systems take runs.
@@ -43,6 +43,7 @@ class SystemAccess(msgspec.Struct, frozen=True):
 
     start: Callable[..., Awaitable[Run]]
     rows: Callable[[Sequence[str]], Awaitable[list[RunRow]]] | None
+    now: Callable[[], int]
     jobs: Callable[[str], list[Job]]
     take_up: Callable[[RunRow], Awaitable[Job | None]]
     dispatches: bool
@@ -81,7 +82,7 @@ class SystemThreads(GraphThreads):
         Without those that wait for their times.
         """
         if self._system.rows is not None:
-            rows, now = await self._system.rows(thread_ids), microseconds_now()
+            rows, now = await self._system.rows(thread_ids), self._system.now()
             return [row for row in rows if not waits_for_time(row, now)]
         return [job.row for one in thread_ids for job in self._open_jobs(one)]
 

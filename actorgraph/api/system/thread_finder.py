@@ -291,7 +291,7 @@ class ThreadFinder:
         ]
 
     async def _as_now(self, row: ThreadRow, runs: Sequence[RunRow]) -> ThreadRow:
-        due = without_later(runs)
+        due = without_later(runs, self._host().clock.now())
         if any(run.status in OPEN_STATUSES for run in due):
             phase = phase_of(PhaseFacts(), due)
         elif row.phase == "running":  # its run has left since
@@ -418,7 +418,7 @@ class ThreadFinder:
         self, thread_id: str, runs: Sequence[RunRow]
     ) -> tuple[ThreadRow | None, tuple[ThreadFact, ...]]:
         opened = [run for run in runs if run.status in OPEN_STATUSES]
-        run = newest_of(opened, microseconds_now())
+        run = newest_of(opened, self._host().clock.now())
         newest, broken, claimed = None, False, 0
         try:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
@@ -441,7 +441,7 @@ class ThreadFinder:
                 snapshot = await graph.aget_state(at)
         except (*UNREADABLE, *DAMAGED):
             broken = True
-        due = without_later(runs)
+        due = without_later(runs, self._host().clock.now())
         busy = any(one.status in OPEN_STATUSES for one in due)
         status = "error" if broken else _status(snapshot, busy=busy)
         facts = PhaseFacts(failed=broken) if snapshot is None else snapshot.phase_facts()

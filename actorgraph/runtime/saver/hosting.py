@@ -21,6 +21,7 @@ from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.saver.persistence import PersistenceActor
 from actorgraph.runtime.saver.reading import ReadActor
+from actorgraph.storage.store_clock import clock_of
 
 DRAIN_TIMEOUT_S = 30.0
 
@@ -44,6 +45,7 @@ class Host:
     Attributes:
         writer: its persistence actor.
         reader: its read actor.
+        clock: of its store, by which runs are due.
         leaving: thread id -> a gate that opens when the cancelled run on it has left.
         opened: opens when the saver is open, or has failed to open.
         error: why it failed to open; None otherwise.
@@ -61,6 +63,7 @@ class Host:
         self.loop: object = None
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
+        self.clock = clock_of(saver)
         self.leaving: dict[str, Gate] = {}
         self.opened = Gate()
         self.closed = Gate()

@@ -22,7 +22,6 @@ from typing import TypeVar
 import anyio
 import msgspec
 
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.saver.hosting import Host
@@ -296,7 +295,7 @@ class DispatchActor:
         self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]
     ) -> Sequence[RunRow]:
         """Claim those of the runs that may be claimed; return those above their graph's limit."""
-        fits = claimable(rows, open_rows, self._share, microseconds_now())
+        fits = claimable(rows, open_rows, self._share, self._host.clock.now())
         fits, above = within_room(fits, self._graph_room())
         if fits and self._actor.draining is None:
             self.claimed += len(await self._take_up(fits))
@@ -336,7 +335,7 @@ class DispatchActor:
             await pace.wait()
             threads = _taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
-            due = following(open_rows, microseconds_now())
+            due = following(open_rows, self._host.clock.now())
             await self._claim_of(within_slots(due, *self._room()), open_rows)
             left = {row.run for row in due} - self._actor.jobs.keys()
             self._announce_again([row for row in due if row.run in left])
@@ -344,7 +343,7 @@ class DispatchActor:
     async def _sweep(self) -> None:
         while True:
             await anyio.sleep(self._period_s * (0.75 + 0.5 * random()))  # noqa: S311 - spread only
-            now = microseconds_now()
+            now = self._host.clock.now()
             # Orphans first and on their own: behind more new runs than one query reads they would
             # not be seen.
             orphans = await self._waiting(now, owned=True)
@@ -365,7 +364,7 @@ class DispatchActor:
         open_rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=threads))
         runs = {row.run for row in rows}
         runs -= self._actor.jobs.keys()  # left behind by a lost lease, and not ended yet
-        due = [row for row in following(open_rows, microseconds_now()) if row.run in runs]
+        due = [row for row in following(open_rows, self._host.clock.now()) if row.run in runs]
         await self._claim_of(within_slots(due, *self._room())[:SWEPT_MAX], open_rows)
 
     async def _waiting(self, now: int, *, owned: bool) -> list[RunRow]:
@@ -431,7 +430,7 @@ class DispatchActor:
         self.changed(row.run)
         try:
             open_rows = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
-            self.announce_soon(following(open_rows, microseconds_now()))
+            self.announce_soon(following(open_rows, self._host.clock.now()))
         except Exception as error:  # noqa: BLE001 - the end is stored
             self._log("announce", error)
 
@@ -447,7 +446,7 @@ class DispatchActor:
         if time.monotonic() - self._counted_at > DEPTH_S:
             self._counted_at = time.monotonic()
             self.stored_since = 0
-            query = CountWaiting(limit, microseconds_now(), self._policy.builds)
+            query = CountWaiting(limit, self._host.clock.now(), self._policy.builds)
             (self._count,) = await self._host.reader.ask(query)
         return WaitingCount(self._count.runs + self.stored_since, self._count.oldest)
 
@@ -464,7 +463,7 @@ class DispatchActor:
     def known_statistics(self) -> DispatchStatistics:
         """Return the figures of the dispatch, those of waiting runs at most `COUNT_S` old."""
         count = self._count
-        oldest_s = max(0.0, (microseconds_now() - count.oldest) / 1e6) if count.oldest else 0.0
+        oldest_s = max(0.0, (self._host.clock.now() - count.oldest) / 1e6) if count.oldest else 0.0
         link = self._link
         return DispatchStatistics(
             count.runs, oldest_s, self.claimed, self.swept, link.away_s, link.unreadable

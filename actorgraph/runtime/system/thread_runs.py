@@ -36,9 +36,12 @@ async def runs_of_threads(host: Host, thread_ids: Sequence[str]) -> dict[str, li
     return found
 
 
-def without_later(runs: Sequence[RunRow]) -> list[RunRow]:
-    """Leave out the runs that wait for their times."""
-    now = microseconds_now()
+def without_later(runs: Sequence[RunRow], now: int) -> list[RunRow]:
+    """Leave out the runs that wait for their times.
+
+    Args:
+        now: by the store's clock, in microseconds since 1970-01-01 UTC.
+    """
     return [row for row in runs if not waits_for_time(row, now)]
 
 
@@ -58,4 +61,9 @@ async def works_on(host: Host, thread_id: str, holder: bytes | None, saved: int)
         return works
     # A run of a system has a lease, which knows more than the time of a save.
     rows: list[RunRow] = await host.reader.ask(ListRuns(open_of=(thread_id,)))
-    return phase_of(PhaseFacts(left=True, held=True, works=works), without_later(rows)) == "running"
+    return (
+        phase_of(
+            PhaseFacts(left=True, held=True, works=works), without_later(rows, host.clock.now())
+        )
+        == "running"
+    )

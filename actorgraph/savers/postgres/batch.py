@@ -40,6 +40,7 @@ from actorgraph.storage.postgres.translate import (
     classify_error,
     server_message,
 )
+from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import AdoptRun, PutRun, RunRow, SetRun, StoreEvents
@@ -57,6 +58,7 @@ class TransactionSettings(msgspec.Struct, frozen=True):
         limits: timeouts for locks and answers.
         synchronous_commit: None for the server's setting, with "on" in the place of "off".
         writer: the saver's key in the table `writers`.
+        clock: of the server; renewals of leases correct it.
         make_hints: makes the statements that a dispatcher adds for new runs.
     """
 
@@ -64,6 +66,7 @@ class TransactionSettings(msgspec.Struct, frozen=True):
     limits: Timeouts
     synchronous_commit: str | None
     writer: bytes
+    clock: StoreClock
     make_hints: MakeHints | None = None
 
 
@@ -120,7 +123,7 @@ def run_batch(
         # In a transaction of its own. An insert waits until another saver's insert of the same key
         # is committed; batches, which hold locks of threads, must not wait for that.
         shapes.store(connection, settings.limits.within(settings.search_path))
-        work = _Transaction(connection, progress, shapes, settings.make_hints)
+        work = _Transaction(connection, progress, shapes, settings)
         return _attempt(connection, batch, settings, work)
     except BaseException:
         roll_back(connection)
@@ -193,9 +196,10 @@ class _Transaction:
         connection: Link,
         progress: BatchProgress,
         shapes: Shapes,
-        make_hints: MakeHints | None,
+        settings: TransactionSettings,
     ) -> None:
-        self._make_hints = make_hints
+        self._make_hints = settings.make_hints
+        self._clock = settings.clock
         self._connection = connection
         self.progress = progress
         self._shapes = shapes
@@ -281,7 +285,10 @@ class _Transaction:
         request = group[0]
         if not isinstance(request, _GROUPED):
             return [self._apply(request)]
-        rows, owned = BatchRows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
+        rows, owned = (
+            BatchRows(self._facts.counts, self._shapes),
+            systems.OwnedRows(self._facts, self._clock.now()),
+        )
         outcomes = [
             self._judge(request, rows, owned)
             if isinstance(request, Commit)
@@ -320,7 +327,7 @@ class _Transaction:
         if isinstance(request, THREAD_REQUESTS):
             return thread_index.apply(self._connection, request)
         if isinstance(request, systems.RareRequest):
-            return systems.apply_request(self._connection, request)
+            return systems.apply_request(self._connection, request, self._clock)
         return apply_retention(self._connection, request, self._threads)
 
     def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> CommitOutcome:

@@ -62,6 +62,7 @@ from actorgraph.storage.postgres.translate import (
     server_message,
 )
 from actorgraph.storage.postgres.translate import translate as translate_statement
+from actorgraph.storage.store_clock import StoreClock, sent_now
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
@@ -95,6 +96,7 @@ class Engine:
     def __init__(self, conn: object, options: EngineOptions) -> None:
         self._options = options
         self._limits = limits = options.limits
+        self.clock = StoreClock()
         make = partial(
             connection_source,
             conn,
@@ -112,6 +114,7 @@ class Engine:
             limits=limits,
             synchronous_commit=options.synchronous_commit,
             writer=os.urandom(16),
+            clock=self.clock,
         )
         self._makes_tables = options.migrate and not options.read_only
         make_tables = self.set_up if self._makes_tables else None
@@ -122,7 +125,7 @@ class Engine:
         self._patient = limits.within(settings.search_path, patient=True)
 
     def start(self) -> None:
-        """Migrate the tables if `migrate` is set, and register the saver as a writer.
+        """Migrate the tables if `migrate` is set, register the saver as a writer, ask the time.
 
         Raises:
             FormatVersionError: the saver only reads, and the tables are of another version.
@@ -130,6 +133,7 @@ class Engine:
         if self._makes_tables:
             self.set_up()
             self._writer.register()
+            self._maintain(self._ask_time)
             return
         found = self._maintain(
             partial(version_of, schema=self._options.schema, limits=self._limits)
@@ -140,10 +144,18 @@ class Engine:
                     f"schema {self._options.schema!r} has tables of another version, or none",
                     do="open it once without read_only=True, which upgrades older tables",
                 )
+            self._maintain(self._ask_time)
             return
         # With older tables, or none, the first batch after `setup()` registers the saver.
         if found == VERSION:
             self._writer.register()
+        self._maintain(self._ask_time)
+
+    def _ask_time(self, connection: Connection[Any]) -> None:
+        sent = sent_now()
+        found = connection.cursor(row_factory=tuple_row).execute(sql.SELECT_TIME).fetchone()
+        if found is not None:
+            self.clock.learn(found[0], sent)
 
     def set_up(self, *, leave: bool = False) -> None:
         """Create the tables, or migrate them to this version.
@@ -226,7 +238,7 @@ class Engine:
             try:
                 with self._renewing.lease() as connection, connection.transaction():
                     connection.execute(USE_SCHEMA, self._begin)
-                    return [apply_request(connection, one) for one in renewals]
+                    return [apply_request(connection, one, self.clock) for one in renewals]
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
                 if not attempts.again(kind):

@@ -21,6 +21,7 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.storage.postgres.timeouts import timeouts_of
+from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
@@ -138,6 +139,11 @@ class PostgresBackend:
     def sessions_renewed(self) -> int:
         """Number of the saver's sessions that were lost or unusable so far, and replaced."""
         return self._engine.sessions_renewed
+
+    @property
+    def store_clock(self) -> StoreClock:
+        """The server's clock, by which runs are due."""
+        return self._engine.clock
 
     @property
     def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:

@@ -348,7 +348,9 @@ SELECT_OWNERS: LiteralString = "SELECT run, owner FROM system_runs WHERE run = A
 RENEW: LiteralString = """
 INSERT INTO owners VALUES (%s, clock_timestamp() + make_interval(secs => %s::float8))
 ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until
+RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 """
+SELECT_TIME: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 DROP: LiteralString = "DELETE FROM owners WHERE owner = %s"
 SET: LiteralString = """
 UPDATE system_runs s SET status = w.status, reason = w.reason,

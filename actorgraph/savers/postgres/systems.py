@@ -5,7 +5,6 @@ group of requests at once: see `OwnedRows`. Rare ones are carried out one by one
 `apply_request`.
 """
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, LiteralString
 
@@ -30,6 +29,7 @@ from actorgraph.savers.systems import (
     status_after,
     stored_attempts,
 )
+from actorgraph.storage.store_clock import StoreClock, sent_now
 from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
@@ -105,11 +105,13 @@ class OwnedRows:
 
     Args:
         facts: the owners and open runs as stored; updated as if the requests were stored.
+        now: by the server's clock, in microseconds since 1970-01-01 UTC.
     Attributes:
         put: the new runs.
     """
 
-    def __init__(self, facts: BatchFacts) -> None:
+    def __init__(self, facts: BatchFacts, now: int) -> None:
+        self._now = now
         self._owners = facts.owners
         self._open = facts.open_runs
         self._inserted: list[_Row] = []
@@ -162,7 +164,7 @@ class OwnedRows:
     def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
-        refused = refused_row(request, open_runs.values(), time.time_ns() // 1000)
+        refused = refused_row(request, open_runs.values(), self._now)
         if refused is not None:
             return Refused(refused)
         self._owners.setdefault(row.run, row.owner)
@@ -246,12 +248,17 @@ def _row_of(row: _Row) -> RunRow:
     return msgspec.structs.replace(made, attempts=attempts, deaths=deaths) if deaths else made
 
 
-def apply_request(connection: Connection[Any], request: RareRequest) -> CommitOutcome:
-    """Carry out a rare request."""
+def apply_request(
+    connection: Connection[Any], request: RareRequest, clock: StoreClock
+) -> CommitOutcome:
+    """Carry out a rare request; a renewed lease says what time the server has."""
     run = connection.cursor(row_factory=tuple_row, binary=True).execute
     match request:
         case RenewOwner(owner, lease_s):
-            run(sql.RENEW, (owner, lease_s))
+            sent = sent_now()
+            (answer,) = run(sql.RENEW, (owner, lease_s)).fetchone() or (None,)
+            if answer is not None:
+                clock.learn(answer, sent)
         case DropOwner(owner):
             run(sql.DROP, (owner,))
         case AskCancel(asked, thread_id, reason, _, True):

@@ -28,7 +28,6 @@ from actorgraph.api.system.thread_finder import (
 from actorgraph.errors import ActorGraphError, DamagedRowError
 from actorgraph.errors.storage import DAMAGED
 from actorgraph.loops import shielded
-from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import host_of
@@ -290,7 +289,7 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
     else:
         created = min(run.created_at for run in runs).isoformat()
     known_runs = [run.row for run in runs if run.graph in system.graphs]
-    run = newest_of(known_runs, microseconds_now())
+    run = newest_of(known_runs, host_of(system.saver).clock.now())
     name = writer_of(system.graphs, newest) or (run.graph if run is not None else None)
     known = {} if name is None else thread_metadata_of(name)
     return StoredThread(thread_id, created, created, known, registered=False)

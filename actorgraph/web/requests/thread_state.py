@@ -9,6 +9,7 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.runtime.system.thread_runs import without_later
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
@@ -131,7 +132,7 @@ async def phase_in(
     runs = (await system.thread_finder.runs([thread_id])).get(thread_id, ())
     if busy and not runs:  # a saver that doesn't store runs
         return "running"
-    return phase_of(snapshot.phase_facts(), without_later(runs))
+    return phase_of(snapshot.phase_facts(), without_later(runs, host_of(system.saver).clock.now()))
 
 
 async def is_busy(system: ActorSystem, thread_id: str) -> bool:
