@@ -5,41 +5,41 @@ import threading
 
 import pytest
 
+from actorgraph import Codec
 from tests.support import call_counts
 
 
 class TestBaseline:
     """`call_counts.json`: what the programs make today."""
 
-    def test_core_programs_make_as_many_calls_as_before(self):
+    def test_core_programs_make_no_more_calls_than_before(self):
         """
-        No core program calls 3 % more or fewer functions a step than the stored baseline says.
+        No core program calls 3 % more functions a step than the stored baseline says.
         """
         stored = json.loads(call_counts.BASELINE.read_text("utf-8"))
         if call_counts.version() not in stored:
             pytest.skip(f"no baseline for Python {call_counts.version()}: {call_counts.RENEW}")
 
-        counts = call_counts.count_in_new_process()
+        baseline = stored[call_counts.version()]
 
-        found = call_counts.complaints(counts, stored[call_counts.version()])
+        counts = call_counts.least_counts(baseline, call_counts.count_in_new_process)
+
+        found = call_counts.complaints(counts, baseline)
         assert not found, f"{'; '.join(found)}: if intended, run {call_counts.RENEW} to renew"
 
 
 class TestComplaints:
     """`complaints`: counts against a baseline."""
 
-    def test_more_and_fewer_calls_are_named(self):
+    def test_more_calls_are_named(self):
         """
-        A count outside of the tolerance is named with both numbers, one inside of it is not.
+        A count above the tolerance is named with both numbers; one inside of it, or below, is not.
         """
         baseline = {"more": 100.0, "fewer": 100.0, "within": 100.0}
 
         found = call_counts.complaints({"more": 104.0, "fewer": 96.0, "within": 102.9}, baseline)
 
-        assert found == [
-            "'more' makes 104 calls, baseline 100",
-            "'fewer' makes 96 calls, baseline 100",
-        ]
+        assert found == ["'more' makes 104 calls, baseline 100"]
 
     def test_a_program_that_is_only_on_one_side_is_named(self):
         """
@@ -48,6 +48,30 @@ class TestComplaints:
         found = call_counts.complaints({"new": 5.0}, {"gone": 7.0})
 
         assert found == ["'new' makes 5 calls, baseline 0", "'gone' makes 0 calls, baseline 7"]
+
+
+class TestLeastCounts:
+    """`least_counts`: what several processes agree on."""
+
+    def test_one_process_with_more_calls_is_counted_again(self):
+        """
+        Calls that only one process makes, on a starved machine, are not a complaint.
+        """
+        rounds = iter([{"a": 120.0, "b": 100.0}, {"a": 101.0, "b": 130.0}, {"a": 150.0}])
+
+        least = call_counts.least_counts({"a": 100.0, "b": 100.0}, lambda: next(rounds))
+
+        assert least == {"a": 101.0, "b": 100.0}
+
+    def test_calls_that_every_process_makes_stay(self):
+        """
+        A program that makes more calls in each of the processes is named.
+        """
+        rounds = iter([{"a": 120.0}, {"a": 110.0}, {"a": 115.0}])
+
+        least = call_counts.least_counts({"a": 100.0}, lambda: next(rounds))
+
+        assert call_counts.complaints(least, {"a": 100.0}) == ["'a' makes 110 calls, baseline 100"]
 
 
 class TestRecordedCalls:
@@ -64,6 +88,20 @@ class TestRecordedCalls:
 
         assert before == 0
         assert len(calls) > 10
+
+    def test_a_payload_that_looks_like_one_with_buffers_counts_no_more(self):
+        """
+        A number with a byte that marks binary data costs as many calls as any other number.
+        """
+        codec = Codec()
+        codec.encode([0])  # what is prepared at the first use
+
+        with call_counts.recorded_calls() as plain:
+            codec.encode([0x11111111])
+        with call_counts.recorded_calls() as marked:
+            codec.encode([0x11C41111])
+
+        assert len(marked) == len(plain)
 
     def test_threads_that_start_meanwhile_count(self):
         """

@@ -29,12 +29,15 @@ from actorgraph.runtime.task import hops
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = str(ROOT / "actorgraph") + os.sep
+BY_CHANCE = f"{PACKAGE}codec{os.sep}buffers.py"
+"""Not counted: called for a payload with certain bytes, which a time has for 50 s in 70 minutes."""
 BASELINE = Path(__file__).with_name("call_counts.json")
 TOLERANCE = 0.03
 MODULE = "tests.support.call_counts"
 RENEW = f"python -m {MODULE} --renew"
 FEW, MANY = 10, 40
 ROUNDS = 3
+PROCESSES_MAX = 3
 SECONDS_MAX = 60
 
 
@@ -167,7 +170,8 @@ def recorded_calls() -> Iterator[list[None]]:
     calls: list[None] = []
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(PACKAGE) and name != BY_CHANCE:
             calls.append(None)  # from several threads; a number would lose some
 
     threading.setprofile(profile)
@@ -216,17 +220,34 @@ def count_in_new_process() -> dict[str, float]:
     return json.loads(done.stdout)
 
 
+def least_counts(
+    baseline: dict[str, float], count: Callable[[], dict[str, float]]
+) -> dict[str, float]:
+    """The least counts of up to `PROCESSES_MAX` processes; the first is enough unless it makes more.
+
+    A starved machine wakes threads more often, in all rounds of a process at times; code that
+    makes more calls makes them in every process.
+    """
+    least = count()
+    for _ in range(PROCESSES_MAX - 1):
+        if not complaints(least, baseline):
+            break
+        again = count()
+        least = {name: min(calls, again.get(name, calls)) for name, calls in least.items()}
+    return least
+
+
 def version() -> str:
     """The version of Python that a baseline is of."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def complaints(counts: dict[str, float], baseline: dict[str, float]) -> list[str]:
-    """A sentence per workload whose count is off by more than the tolerance."""
+    """A sentence per workload that makes more calls than the tolerance allows, or isn't in both."""
     return [
         f"{name!r} makes {counts.get(name, 0):g} calls, baseline {expected:g}"
         for name, expected in {**dict.fromkeys(counts, 0.0), **baseline}.items()
-        if abs(counts.get(name, 0) - expected) > TOLERANCE * expected
+        if name not in counts or counts[name] > (1 + TOLERANCE) * expected
     ]
 
 
