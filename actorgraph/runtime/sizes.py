@@ -132,3 +132,29 @@ def parts_of(value: Any, light: int) -> tuple[tuple[int, int], ...]:
         return ()
     sizes = [(id(part), approximate_bytes(part)) for part in value.values()]
     return tuple((name, size) for name, size in sizes if size >= SMALL * 2)
+
+
+FRAMES_MAX: Final = 100
+"""Frames of an error and its causes whose variables are looked at."""
+
+
+def held_by_error(error: BaseException) -> list[Any]:
+    """The values that an error keeps alive: its own, and the variables of its traceback's frames.
+
+    Those of its causes too; at most `FRAMES_MAX` frames in all.
+    """
+    held: list[Any] = []
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    frames = 0
+    for one in waiting:  # the list grows while it goes on
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        held += [one.args, *vars(one).values()]
+        waiting += [one.__cause__, one.__context__]
+        trace = one.__traceback__
+        while trace is not None and frames < FRAMES_MAX:
+            held += trace.tb_frame.f_locals.values()
+            trace, frames = trace.tb_next, frames + 1
+    return held

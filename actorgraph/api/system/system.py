@@ -96,7 +96,8 @@ class ActorSystem(StoredRunMethods):
             died or is blocked. The lease is renewed every third of it.
         attempts_max: processes that may die during one run, in which it stores nothing new, before
             `recover` parks it. The last of them runs it alone.
-        keep_ended: ended runs that are kept in memory for their result.
+        keep_ended: ended runs that are kept in memory for their result: the newest, and of large
+            ones fewer, about 16 MB in all. The results of others are read from the saver.
         keep_events_in_memory: events per run.
         keep_events: stored events per resumable run; older ones are removed.
         keep_events_s: seconds after which stored events are removed, and the run's row too.

@@ -10,7 +10,7 @@ Ends       `drain`: runs finish their superstep, within a deadline; the rest is 
 """
 
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
@@ -42,6 +42,7 @@ from actorgraph.runtime.system.capacity import (
     too_busy,
     too_many,
 )
+from actorgraph.runtime.system.ended_runs import EndedRuns
 from actorgraph.runtime.system.figures import RunFigures
 from actorgraph.runtime.system.job import (
     Job,
@@ -95,7 +96,7 @@ class SystemActor:
         jobs: run id -> open run.
         coming: graph -> runs that are about to be in `jobs`.
         adoptions: runs that this system may own in the store, and that may not be in `jobs` yet.
-        ended: run id -> run that has ended, the newest `keep_ended`.
+        ended: the newest runs that have ended.
         lanes: thread id -> the runs that have the thread or wait for it; without free threads.
         ready: runs that have their thread and wait for a slot.
         active: number of runs that have a slot.
@@ -126,7 +127,7 @@ class SystemActor:
         self.jobs: dict[bytes, Job] = {}
         self.coming: Counter[str] = Counter()
         self.adoptions = Adoptions()
-        self.ended: OrderedDict[bytes, Job] = OrderedDict()
+        self.ended = EndedRuns(limits.keep_ended)
         self._by_thread: dict[str, dict[bytes, Job]] = {}
         self.lanes: dict[str, Lane] = {}
         self.ready: deque[Job] = deque()
@@ -295,8 +296,7 @@ class SystemActor:
 
     def forget_ended(self, run: bytes) -> None:
         """Forget a run that has ended, if it is in memory."""
-        job = self.ended.pop(run, None)
-        if job is not None:
+        if (job := self.ended.pop(run)) is not None:
             self._forget(job)
 
     def _forget(self, job: Job) -> None:
@@ -507,9 +507,8 @@ class SystemActor:
             self._forget(job)
         else:
             self._count(job)
-            self.ended[job.id] = job
-        while len(self.ended) > self.limits.keep_ended:
-            self._forget(self.ended.popitem(last=False)[1])
+            for displaced in self.ended.add(job):
+                self._forget(displaced)
         lane, steps = left(self.lanes.get(job.thread_id, FREE), job.id)
         self._note_lane(job.thread_id, lane)
         job.forget()

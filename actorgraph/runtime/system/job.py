@@ -22,6 +22,7 @@ from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts, post_request
+from actorgraph.runtime.sizes import held_by_error
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.limits import DEADLINE
 from actorgraph.superstep.scheduling import RunPlace, is_ahead
@@ -239,6 +240,18 @@ class Job:
         """Release the objects that only a running run needs."""
         self.supervisor = None
         self.make = _no_launch
+
+    def held_bytes(self) -> int:
+        """Approximate bytes that it holds once it has ended: result, newest events, input."""
+        held = [self.row.payload] if self.row.payload else []
+        match self.outcome:
+            case Succeeded(values) | Interrupted(values):
+                held.append(values)
+            case Failed(error):
+                held += held_by_error(error)
+            case _:
+                pass
+        return self.journal.held_bytes(held)
 
     def publish_end(self) -> None:
         """Publish its end to readers, and close the journal."""

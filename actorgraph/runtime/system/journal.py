@@ -14,7 +14,7 @@ Ends       when closed; readers get the remaining events, then the end
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, Self
 
 import anyio
@@ -23,7 +23,7 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
-from actorgraph.runtime.sizes import MB, parts_of
+from actorgraph.runtime.sizes import MB, approximate_bytes, parts_of
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.superstep.scheduling import RunPlace
@@ -134,6 +134,24 @@ class Journal(Broadcast):
             index = max(offset + 1 - self._ring[0].offset, 0)
             before = self._parts[index - 1][1] if index else self._bytes_before
             return self._bytes - before
+
+    def held_bytes(self, beside: Iterable[Any] = ()) -> int:
+        """Approximate bytes of the events in the ring, the newest state, and other values.
+
+        A part that several of them share counts once, unless it is small.
+        """
+        parts: dict[int, int] = {}
+        with self._turn:
+            light = [
+                event.data
+                for event, (counted, _) in zip(self._ring, self._parts, strict=True)
+                if not counted
+            ]
+            for counted, _ in self._parts:
+                parts.update(counted)
+        for value in (self.values, *beside):
+            parts.update(parts_of(value, 0))
+        return sum(parts.values()) + (approximate_bytes(light) if light else 0)
 
     async def wait_room(self) -> None:
         """Wait until the run may go on; at most `HELD_S_MAX` for readers that take no event."""
