@@ -223,7 +223,7 @@ def count_in_new_process() -> dict[str, float]:
 def least_counts(
     baseline: dict[str, float], count: Callable[[], dict[str, float]]
 ) -> dict[str, float]:
-    """The least counts of up to `PROCESSES_MAX` processes; the first is enough unless it makes more.
+    """The least counts of some processes: of one, or of `PROCESSES_MAX` while there are complaints.
 
     A starved machine wakes threads more often, in all rounds of a process at times; code that
     makes more calls makes them in every process.
