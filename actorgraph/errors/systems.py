@@ -9,11 +9,15 @@ class SystemBusyError(ActorGraphError):
 
     Attributes:
         retry_after_s: seconds after which to retry; a web server answers 429 with Retry-After.
+        limit: name of the limit in a web server's metrics; default "runs".
     """
 
-    def __init__(self, what: str, *, do: str, retry_after_s: float = 1.0) -> None:
+    def __init__(
+        self, what: str, *, do: str, retry_after_s: float = 1.0, limit: str = "runs"
+    ) -> None:
         super().__init__(what, do=do)
         self.retry_after_s = retry_after_s
+        self.limit = limit
 
 
 class SystemClosedError(ActorGraphError, RuntimeError):

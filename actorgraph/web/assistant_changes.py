@@ -14,6 +14,7 @@ from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionO
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, Unprocessable
+from actorgraph.web.requests.request_limits import check_merged
 from actorgraph.web.requests.stored_bodies import settings_note
 from actorgraph.web.requests.thread_registry import moment
 from actorgraph.web.requests.thread_state import remove_thread
@@ -79,7 +80,14 @@ async def update(call: ApiCall) -> response_types.Assistant:
     will_be = {**known.now.metadata, **said}  # authorized too: it may not move to another tenant
     ask = call.server.access.ask
     wanted = await ask(call.principal, "assistants.update", None, will_be)
-    made = await call.server.assistants.add_version(known.assistant_id, changes, {**said, **wanted})
+
+    def check(made: VersionOfAssistant, before: VersionOfAssistant) -> None:
+        as_dict, what = msgspec.structs.asdict, f"a version of assistant {known.assistant_id!r}"
+        check_merged(as_dict(made), as_dict(before), call.server.limits, what)
+
+    made = await call.server.assistants.add_version(
+        known.assistant_id, changes, {**said, **wanted}, check
+    )
     return assistant_response(call, made)
 
 

@@ -24,6 +24,7 @@ from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.identity import name_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, NotFound, TooMany
+from actorgraph.web.requests.request_limits import check_merged
 from actorgraph.web.requests.stored_bodies import input_note, settings_note, shown_context
 from actorgraph.web.requests.thread_registry import moment
 
@@ -77,7 +78,7 @@ async def _check_number(call: ApiCall, user: str | None) -> None:
     most = call.server.limits.crons_per_client
     if most is not None and await call.server.crons.count_of(user, most) >= most:
         text = f"Too many crons: a client may have {most}; delete one, or put several into one run"
-        raise TooMany(text, headers={"Retry-After": "60"})
+        raise TooMany(text, limit="crons_per_client", headers={"Retry-After": "60"})
 
 
 def _payload(body: bodies.CronBody | bodies.CronPatch) -> dict[str, Any]:
@@ -151,6 +152,12 @@ async def update(call: ApiCall) -> response_types.Cron:
     made = replace(known, **changes, payload=payload, metadata={**said, **wanted}, updated_at=now)
     graph = _graph_of(call, await assistant_of(call, known.assistant_id))
     made.note = {**known.note, **_note(graph, payload, body)}
+    check_merged(
+        {"payload": made.payload, "metadata": made.metadata},
+        {"payload": known.payload, "metadata": known.metadata},
+        call.server.limits,
+        f"cron {known.cron_id!r}",
+    )
     check_timetable(made.schedule, made.timezone)
     if made.timetable != known.timetable:
         made.since = now

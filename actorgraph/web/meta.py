@@ -43,7 +43,7 @@ async def metrics(call: ApiCall) -> Response:
     Those by graph are of the graphs that the client may see.
     """
     await call.server.system.thread_counter.look()
-    text, media = exposition(call.server.system, call.graphs)
+    text, media = exposition(call.server.system, call.graphs, call.server.refusals.counts)
     return Response(text, media_type=media)
 
 

@@ -13,6 +13,7 @@ from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph, w
 from actorgraph.web.requests.identity import check_labels
 from actorgraph.web.requests.jsonable import to_plain
 from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.requests.request_limits import check_merged
 from actorgraph.web.requests.thread_registry import StoredThread
 from actorgraph.web.requests.thread_state import (
     Config,
@@ -95,10 +96,28 @@ async def patch(call: ApiCall) -> response_types.Thread:
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
+    _check_metadata(call, thread, merged)
     await _merge_values(call, thread, body)
     if body.ttl is not None:
         await call.server.ttls.put(thread.thread_id, bodies.stored_ttl(body.ttl))
-    return await thread_response(call, await call.server.threads.merge(thread, merged))
+    return await thread_response(call, await _merge_metadata(call, thread, merged))
+
+
+def _check_metadata(call: ApiCall, thread: StoredThread, more: Mapping[str, Any]) -> None:
+    what, before = f"the metadata of thread {thread.thread_id!r}", thread.metadata
+    check_merged({**before, **more}, before, call.server.limits, what)
+
+
+async def _merge_metadata(
+    call: ApiCall, thread: StoredThread, more: Mapping[str, Any]
+) -> StoredThread:
+    """Merge metadata into the stored one, one request at a time: no sum passes the limit."""
+    threads = call.server.threads
+    async with call.server.merging:
+        now = await threads.get(thread.thread_id)
+        if now is not None:
+            _check_metadata(call, now, more)
+        return await threads.merge(thread, more)
 
 
 async def _merge_values(call: ApiCall, thread: StoredThread, body: bodies.ThreadPatch) -> None:

@@ -203,6 +203,7 @@ async def execute(call: ApiCall, said: WireCommand) -> WireResult | WireError:
     except CheckpointNotFoundError as error:
         return WireError(said.id, "no_such_checkpoint", str(error))
     except _INVALID as error:
+        call.server.refusals.count(error)
         text = error.detail if isinstance(error, HttpProblem) else str(error)
         return WireError(said.id, "invalid_argument", text)
     return WireResult(said.id, result, meta)

@@ -38,9 +38,8 @@ from actorgraph.web.requests.problems import (
     HttpProblem,
     TooLarge,
     TooMany,
-    response_to,
 )
-from actorgraph.web.requests.request_limits import excess
+from actorgraph.web.requests.request_limits import check_values
 from actorgraph.web.requests.watches import AccessWatch
 from actorgraph.web.wire.subscriptions import EventStreamRequest
 from actorgraph.web.wire_commands import (
@@ -87,7 +86,7 @@ class WireSocket:
         try:
             await socket.accept()
             if not has_place:
-                raise TooMany("Too many open streams")
+                raise TooMany("Too many open streams", limit="streams")
             check_origin(request)
             principal = await SUBSCRIPTION.principal(self._server, request)
             lasts_s = self._server.limits.stream_s
@@ -97,16 +96,16 @@ class WireSocket:
         except _ENDS:
             pass
         except Exception as error:  # noqa: BLE001 - a server goes on
-            await _close(socket, error)
+            await _close(socket, self._server, error)
         finally:
             self._server.clients.leave_place(request.scope)
             if has_place:
                 places.release()
 
 
-async def _close(socket: WebSocket, error: Exception) -> None:
+async def _close(socket: WebSocket, server: Server, error: Exception) -> None:
     revoked = isinstance(error, AccessRevoked)
-    status = error.status if revoked else response_to(error).status_code
+    status = error.status if revoked else server.refusals.response_to(error).status_code
     if status >= 500:
         event("error", "web.failed", path=socket.url.path, error=repr(error))
     with suppress(WebSocketDisconnect, RuntimeError):
@@ -179,20 +178,21 @@ class _Session:
     async def _take(self, text: str, group: Any) -> None:
         limits = self._server.limits
         if len(text) > limits.body_bytes:
-            raise TooLarge(f"the message has more than {limits.body_bytes} bytes")
+            said_so = f"the message has more than {limits.body_bytes} bytes"
+            raise TooLarge(said_so, limit="body_bytes")
         self._principal = await SUBSCRIPTION.principal(self._server, self._request)
         try:
             data = msgspec.json.decode(text)
-            if (what := excess(data, limits)) is not None:
-                raise ValueError(what)
+            check_values(data, limits)
             said = convert_to(data, WireCommand, "the command", strict=True)
         except (HttpProblem, msgspec.MsgspecError, RecursionError, ValueError) as error:
+            self._server.refusals.count(error)
             await self._say(encode_answer(WireError(None, "invalid_argument", str(error))))
             return
         try:
             answer = await self._answer(said, group)
         except Exception as error:  # noqa: BLE001 - the socket goes on
-            answer = refusal(said.id, error)
+            answer = refusal(self._server, said.id, error)
         if answer is not None:
             await self._say(encode_answer(answer))
 
@@ -218,7 +218,8 @@ class _Session:
 
     async def _subscribe(self, said: WireCommand, group: Any) -> None:
         if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
-            raise TooMany(f"a socket may have {SUBSCRIPTIONS_MAX} subscriptions")
+            text = f"a socket may have {SUBSCRIPTIONS_MAX} subscriptions"
+            raise TooMany(text, limit="subscriptions")
         wanted = convert_to(said.params, EventStreamRequest, "params", strict=True)
         call = ApiCall(self._server, self._request, self._path, self._principal, body=wanted)
         await SUBSCRIPTION.admit(call)
@@ -254,9 +255,9 @@ class _Session:
             await self._socket.send_text(message.decode())
 
 
-def refusal(identifier: int, error: Exception) -> WireError:
+def refusal(server: Server, identifier: int, error: Exception) -> WireError:
     """Return the answer to a command that was not admitted, with the text of its HTTP response."""
-    response = response_to(error)
+    response = server.refusals.response_to(error)
     status = response.status_code
     if status >= 500:
         event("error", "web.failed", path="websocket", error=repr(error))

@@ -2,11 +2,12 @@
 
 import pytest
 
+from actorgraph.web.requests.problems import TooMuch
 from actorgraph.web.requests.request_limits import (
     ClientSlots,
     Limits,
     Rates,
-    excess,
+    check_values,
     retry_after,
 )
 
@@ -74,8 +75,9 @@ class TestBodies:
         """
         limits = Limits(depth=3)
 
-        assert excess([[[1]]], limits) is None
-        assert excess({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
+        check_values([[[1]]], limits)
+        with pytest.raises(TooMuch, match="the body is nested more than 3 levels deep"):
+            check_values({"a": [{"b": [1]}]}, limits)
 
     def test_values_have_a_bound(self):
         """
@@ -83,8 +85,9 @@ class TestBodies:
         """
         limits = Limits(values=3)
 
-        assert excess([1, [2]], limits) is None
-        assert excess([1, [2, 3]], limits) == "the body has more than 3 values"
+        check_values([1, [2]], limits)
+        with pytest.raises(TooMuch, match="the body has more than 3 values"):
+            check_values([1, [2, 3]], limits)
 
 
 class TestSlots:

@@ -110,6 +110,7 @@ ALERTED = {
     *("graph_runs_total", "node_errors_total", "node_seconds_total", "run_duration_seconds_bucket"),
     *("threads_waiting", "threads_waiting_oldest_seconds", "threads_cut_off", "runs_parked"),
     *("runs_suspect", "runs_tried_alone_total", "sessions_renewed_total"),
+    "requests_refused_total",
     *("dispatch_away_seconds", "dispatch_unreadable_total"),
 }
 """Metrics of which there must be an alert."""

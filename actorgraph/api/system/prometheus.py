@@ -191,15 +191,40 @@ def metrics_registry(system: ActorSystem, graphs: Container[str] | None = None) 
     return registry
 
 
-def exposition(system: ActorSystem, graphs: Container[str] | None = None) -> tuple[bytes, str]:
+class _Refused:
+    """The requests that a web server has refused."""
+
+    def __init__(self, core: Any, counts: Mapping[str, int]) -> None:
+        self._core = core
+        self._counts = counts
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metric; called by Prometheus's client."""
+        text = "Requests and messages refused because of a limit, by limit."
+        found = self._core.CounterMetricFamily(
+            "actorgraph_requests_refused", text, labels=["limit"]
+        )
+        for limit, count in self._counts.items():
+            found.add_metric([limit], count)
+        yield found
+
+
+def exposition(
+    system: ActorSystem,
+    graphs: Container[str] | None = None,
+    refused: Mapping[str, int] | None = None,
+) -> tuple[bytes, str]:
     """Return the metrics of a system in Prometheus's format, and its media type.
 
     Args:
         graphs: as for `metrics_registry`.
+        refused: limit -> requests that the web server has refused; None for no web server.
     Raises:
         MissingExtraError: prometheus-client is not installed.
     """
     registry = metrics_registry(system, graphs)
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+    from prometheus_client import CONTENT_TYPE_LATEST, core, generate_latest
 
+    if refused is not None:
+        registry.register(_Refused(core, refused))
     return generate_latest(registry), CONTENT_TYPE_LATEST

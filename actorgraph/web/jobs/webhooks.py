@@ -122,7 +122,10 @@ class WebhookSender:
         waiting = self._pending.total()
         if waiting >= self._policy.pending_max:
             raise SystemBusyError(
-                f"{waiting} webhooks wait to be sent", do="retry later", retry_after_s=60.0
+                f"{waiting} webhooks wait to be sent",
+                do="retry later",
+                retry_after_s=60.0,
+                limit="webhooks",
             )
         own = self._pending[user]
         if self._client_max is not None and own + more > self._client_max:
@@ -131,6 +134,7 @@ class WebhookSender:
                 f"{self._client_max} (Limits.webhooks_per_client)",
                 do="retry later",
                 retry_after_s=60.0,
+                limit="webhooks_per_client",
             )
         return target_of(url, self._policy)
 

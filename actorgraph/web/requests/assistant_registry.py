@@ -4,7 +4,7 @@ Each registered graph is an assistant itself, the system assistant, which has on
 be changed. Others are items of the store, each with all of its versions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -16,7 +16,7 @@ from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.identity import stored_settings, without_claims
-from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
+from actorgraph.web.requests.problems import Conflict, NotFound, TooMuch
 from actorgraph.web.requests.thread_registry import BEGINNING, moment
 
 VERSIONS_MAX = 1000
@@ -142,26 +142,33 @@ class AssistantRegistry:
             return known
 
     async def add_version(
-        self, identifier: str, changes: Mapping[str, Any], metadata: Mapping[str, Any]
+        self,
+        identifier: str,
+        changes: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        check: Callable[[VersionOfAssistant, VersionOfAssistant], None],
     ) -> StoredAssistant:
         """Add a version, made of the latest one and changes; runs use it from now on.
 
         Args:
             changes: field -> new value.
             metadata: merged into the latest version's.
+            check: called with the new version and the one before; raises to refuse it.
         Raises:
             NotFound: it was removed meanwhile.
-            Unprocessable: it has too many versions.
+            TooMuch: it has too many versions.
         """
         async with self._turn:
             known = await self._known(identifier)
             if len(known.versions) >= VERSIONS_MAX:
-                raise Unprocessable(
-                    f"assistant {identifier!r} has {VERSIONS_MAX} versions; make another assistant"
+                raise TooMuch(
+                    f"assistant {identifier!r} has {VERSIONS_MAX} versions; make another assistant",
+                    limit="assistant_versions",
                 )
             number, when = known.versions[-1].version + 1, moment()
             merged = {**known.now.metadata, **metadata}
             made = replace(known.now, **changes, metadata=merged, version=number, created_at=when)
+            check(made, known.now)
             versions = [*known.versions, made]
             return await self._put(
                 replace(known, latest=number, versions=versions, updated_at=when)

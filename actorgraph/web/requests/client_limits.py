@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 from starlette.requests import Request
 
-from actorgraph.web.requests.problems import TooMany, Unprocessable
+from actorgraph.web.requests.problems import TooMany, TooMuch
 from actorgraph.web.requests.request_limits import ClientSlots, Limits, Rates, retry_after
 
 SOON = {"Retry-After": "5"}
@@ -39,7 +39,11 @@ class ClientLimits:
         """
         wait_s = self._rates.wait_s(_client(request, principal), anyio.current_time())
         if wait_s:
-            raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
+            raise TooMany(
+                "Rate limit exceeded",
+                limit="requests_per_s",
+                headers={"Retry-After": retry_after(wait_s)},
+            )
 
     def check_weight(self, request: Request, principal: Any, weight: int) -> None:
         """Count a body's items against its sender's rate; the request itself is counted.
@@ -47,14 +51,15 @@ class ClientLimits:
         Args:
             weight: the body's items.
         Raises:
-            Unprocessable: they are more than one body may ask for.
+            TooMuch: they are more than one body may ask for.
             TooMany: the rate is exceeded.
         """
         most, burst = self._limits.items, self._limits.burst
         if weight > most:
-            raise Unprocessable(
+            raise TooMuch(
                 f"the body asks for {weight} items (runs, updates, targets or ids), "
-                f"and one request may ask for {most}: send several"
+                f"and one request may ask for {most}: send several",
+                limit="items",
             )
         client = _client(request, principal)
         wait_s = self._rates.wait_s(client, anyio.current_time(), weight - 1)
@@ -62,6 +67,7 @@ class ClientLimits:
             raise TooMany(
                 f"Rate limit exceeded: the body counts as {weight} requests, and {burst} may come "
                 "at once",
+                limit="requests_per_s",
                 headers={"Retry-After": retry_after(wait_s)},
             )
 
@@ -76,7 +82,8 @@ class ClientLimits:
         client = _client(request, principal)
         if not self.streams.try_acquire(client):
             most = self._limits.streams_per_client
-            raise TooMany(f"Too many open streams: a client may have {most}", headers=SOON)
+            text = f"Too many open streams: a client may have {most}"
+            raise TooMany(text, limit="streams_per_client", headers=SOON)
         request.scope[_PLACE] = client
 
     def leave_place(self, scope: MutableMapping[str, Any]) -> None:

@@ -41,10 +41,10 @@ from actorgraph.web.requests.problems import (
     TooSlow,
     Unprocessable,
     Unsupported,
-    response_to,
 )
 from actorgraph.web.requests.readiness import Readiness
-from actorgraph.web.requests.request_limits import Limits, StreamSlots, excess
+from actorgraph.web.requests.refusals import Refusals
+from actorgraph.web.requests.request_limits import Limits, StreamSlots, check_values
 from actorgraph.web.requests.state_updates import StateUpdates
 from actorgraph.web.requests.thread_registry import (
     GRAPH,
@@ -66,6 +66,8 @@ class Server:
         access: rules of authentication and authorization.
         limits: of requests.
         clients: the limits of one client.
+        refusals: counts the requests that were refused because of a limit.
+        merging: held while metadata is merged into a thread's.
         store: where threads are registered, and items of the store routes kept.
         threads: the registry of threads.
         streams: slots of open event streams.
@@ -90,6 +92,8 @@ class Server:
         self.access = access
         self.limits = limits
         self.clients = ClientLimits(limits)
+        self.refusals = Refusals()
+        self.merging = anyio.Lock()
         self.store = store
         volatile = is_volatile(store)
         self.threads = (
@@ -175,7 +179,8 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
         with anyio.fail_after(limits.body_s):
             raw = await _read_body(request, limits.body_bytes)
     except TimeoutError:
-        raise TooSlow(f"the body took more than {limits.body_s:g} s", closes=True) from None
+        text = f"the body took more than {limits.body_s:g} s"
+        raise TooSlow(text, limit="body_s", closes=True) from None
     if raw and not _is_json(request.headers.get("content-type", "")):
         # Protects against CSRF: browsers send application/json to another site only after a CORS
         # preflight, and any other type without one.
@@ -190,8 +195,7 @@ def _decoded(raw: bytes, kind: Any, limits: Limits) -> Any:
         data = msgspec.json.decode(raw or b"{}")
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise Unprocessable(f"the body is not valid JSON: {error}") from error
-    if (what := excess(data, limits)) is not None:
-        raise Unprocessable(what)
+    check_values(data, limits)
     return convert_to(data, kind, "the body", strict=True)
 
 
@@ -199,13 +203,13 @@ async def _read_body(request: Request, most: int) -> bytes:
     said = request.headers.get("content-length", "0")
     too_large = f"the body has more than {most} bytes"
     if said.isascii() and said.isdecimal() and int(said[:20]) > most:
-        raise TooLarge(too_large, closes=True)
+        raise TooLarge(too_large, limit="body_bytes", closes=True)
     raw = bytearray()
     async with aclosing(request.stream()) as parts:
         async for part in parts:
             raw += part
             if len(raw) > most:
-                raise TooLarge(too_large, closes=True)
+                raise TooLarge(too_large, limit="body_bytes", closes=True)
     return bytes(raw)
 
 
@@ -321,7 +325,7 @@ class Endpoint(Struct, frozen=True):
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - a server goes on
-            response = response_to(error)
+            response = server.refusals.response_to(error)
             if response.status_code >= 500 and not isinstance(error, SystemClosedError):
                 event("error", "web.failed", path=self.path, error=repr(error))
             older = request.scope.get("http_version", "1.1").startswith("1")
@@ -435,8 +439,8 @@ class PathEndpoints:
         endpoint, places = self._endpoints[method], self._server.streams
         stays_open = endpoint.stays_open
         if stays_open and not places.try_acquire():
-            full = TooMany("Too many open streams", headers=SOON)
-            await response_to(full)(scope, receive, send)
+            full = TooMany("Too many open streams", limit="streams", headers=SOON)
+            await self._server.refusals.response_to(full)(scope, receive, send)
             return
         try:
             response = await endpoint(self._server, Request(scope, receive, send))

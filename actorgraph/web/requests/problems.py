@@ -10,7 +10,7 @@ it.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -100,14 +100,52 @@ class AccessRevoked(Exception):
         return {"error": "AccessRevoked", "message": self.detail, "status": self.status}
 
 
-class TooSlow(HttpProblem):
+Limit = Literal[
+    "body_bytes",
+    "body_s",
+    "depth",
+    "values",
+    "items",
+    "requests_per_s",
+    "streams",
+    "streams_per_client",
+    "subscriptions",
+    "crons_per_client",
+    "webhooks",
+    "webhooks_per_client",
+    "assistant_versions",
+    "runs",
+]
+"""Names of limits in metrics: fields of `Limits`, and a few more; "runs" are the system's."""
+
+
+class OverLimit(HttpProblem):
+    """A request is refused because of a limit.
+
+    Attributes:
+        limit: its name in metrics.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        limit: Limit,
+        headers: Mapping[str, str] | None = None,
+        closes: bool = False,
+    ) -> None:
+        super().__init__(detail, headers=headers, closes=closes)
+        self.limit = limit
+
+
+class TooSlow(OverLimit):
     """408: the request's body took too long to arrive."""
 
     status = 408
 
 
-class TooLarge(HttpProblem):
-    """413: the request's body is too large."""
+class TooLarge(OverLimit):
+    """413: the request's body is too large, or what it would be merged into."""
 
     status = 413
 
@@ -124,7 +162,13 @@ class Unprocessable(HttpProblem):
     status = 422
 
 
-class TooMany(HttpProblem):
+class TooMuch(OverLimit, Unprocessable):
+    """422: the request has or asks for more than one may."""
+
+    status = 422
+
+
+class TooMany(OverLimit):
     """429: a rate limit or a limit of open streams is exceeded."""
 
     status = 429

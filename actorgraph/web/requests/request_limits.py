@@ -9,6 +9,7 @@ import math
 from collections import OrderedDict
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
 from actorgraph.api.system.run_handle import check_reading
@@ -16,6 +17,7 @@ from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.values.durations import DURATION_MAX_S
 from actorgraph.values.stream_items import WhenFull
+from actorgraph.web.requests.problems import TooLarge, TooMuch
 
 
 class Limits(Struct, frozen=True):
@@ -132,8 +134,14 @@ def retry_after(seconds: float) -> str:
     return str(max(1, math.ceil(seconds)))
 
 
-def excess(value: Any, limits: Limits) -> str | None:
-    """Describe which limit a decoded body exceeds; None if none. Iterates level by level."""
+def check_values(value: Any, limits: Limits, what: str = "the body") -> None:
+    """Check depth and number of values of a decoded body. Iterates level by level.
+
+    Args:
+        what: subject of the error's sentence.
+    Raises:
+        TooMuch: a limit is exceeded.
+    """
     left = limits.values
     level: list[Any] = [value]
     for _ in range(limits.depth + 1):
@@ -145,11 +153,35 @@ def excess(value: Any, limits: Limits) -> str | None:
                 inner.extend(cast("list[Any]", one))
         left -= len(inner)
         if left < 0:
-            return f"the body has more than {limits.values} values"
+            raise TooMuch(f"{what} has more than {limits.values} values", limit="values")
         if not inner:
-            return None
+            return
         level = inner
-    return f"the body is nested more than {limits.depth} levels deep"
+    raise TooMuch(f"{what} is nested more than {limits.depth} levels deep", limit="depth")
+
+
+def check_merged(merged: Any, before: Any, limits: Limits, what: str) -> None:
+    """Check what a change would store: no more than one body may have, as bodies are merged.
+
+    One that was larger already may be changed, if it doesn't grow.
+
+    Args:
+        merged: plain data, as it will be stored.
+        before: as it is stored.
+        what: subject of the error's sentence.
+    Raises:
+        TooLarge: it would have more bytes than a body may have.
+        TooMuch: it would have too many values.
+    """
+    size = len(msgspec.json.encode(merged))
+    if size <= limits.body_bytes:
+        small = size <= limits.values  # bytes: it can't have so many values
+        grows = not small and size > len(msgspec.json.encode(before))
+        if grows:
+            check_values(merged, limits, f"{what} would be too large: it")
+    elif size > len(msgspec.json.encode(before)):
+        text = f"{what} would have {size} bytes, and may have {limits.body_bytes}: make it smaller"
+        raise TooLarge(text, limit="body_bytes")
 
 
 class StreamSlots:
