@@ -31,6 +31,7 @@ from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems, thread_index
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
+from actorgraph.storage.sqlite.blob_reads import fetch_values
 from actorgraph.storage.sqlite.translate import (
     file_damaged,
     is_invalid_utf8,
@@ -116,7 +117,7 @@ class _PageValues:
         Args:
             needs: keys of the rows, as JSON: "ledgers", "blobs" and "lists".
         """
-        for kind, thread, namespace, *columns in connection.execute(sql.SELECT_VALUES, needs):
+        for kind, thread, namespace, *columns in fetch_values(connection, sql.SELECT_VALUES, needs):
             place, named = (thread, namespace), self._threads[thread]
             if kind == sql.OF_LEDGER:
                 row = ledger_row(named, namespace, tuple(columns))
@@ -306,14 +307,14 @@ def _ledger(
 ) -> tuple[LedgerRow, ...]:
     """Read the pending writes beside a checkpoint of the thread of `columns`; () for None."""
     key, thread_id, namespace = columns[:3]
-    found = connection.execute(sql.SELECT_WRITES, (key, namespace, point)).fetchall()
+    found = fetch_values(connection, sql.SELECT_WRITES, (key, namespace, point))
     return sorted_ledger([ledger_row(thread_id, namespace, entry) for entry in found])
 
 
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
     """Read the run that a thread's row names; None if it has ended."""
-    claim = connection.execute(sql.SELECT_RUN, (run,)).fetchone()
-    return open_run(thread_id, run, claim)
+    claims = fetch_values(connection, sql.SELECT_RUN, (run,))
+    return open_run(thread_id, run, claims[0] if claims else None)
 
 
 def _whole(
@@ -343,7 +344,7 @@ def _ancestors(
     keys, named = ("thread", "namespace"), {"parent": row.parent, "depth": record.depth}
     where = {**dict(zip(keys, place, strict=True)), **named}
     ledgers: dict[bytes, list[LedgerRow]] = {}
-    for columns in connection.execute(sql.SELECT_ANCESTORS_WRITES, where).fetchall():
+    for columns in fetch_values(connection, sql.SELECT_ANCESTORS_WRITES, where):
         entry = ledger_row(*whose, columns)
         ledgers.setdefault(entry.base, []).append(entry)
     left, found = set(record.deltas), list[StoredCheckpoint]()
@@ -374,14 +375,14 @@ def _checkpoint(
     blobs: dict[str, bytes] = {}
     if versions:
         asked = (encode_json(versions), *place)
-        for channel, *found in connection.execute(sql.SELECT_BLOBS, asked).fetchall():
+        for channel, *found in fetch_values(connection, sql.SELECT_BLOBS, asked):
             blobs[channel] = check_blob(*whose, channel, record.version_of(channel), tuple(found))
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}
     for channel, chain in record.lists.items():
         for lineage, end in chain:
             where = (*place, channel, lineage)
-            found = connection.execute(sql.SELECT_RANGES, (*where, end)).fetchall()
+            found = fetch_values(connection, sql.SELECT_RANGES, (*where, end))
             ranges[channel, lineage] = [
                 StoredRange(*check_items(*whose, channel, part)) for part in found
             ]

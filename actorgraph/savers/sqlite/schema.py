@@ -16,6 +16,8 @@ No table with values is WITHOUT ROWID: SQLite reads whole rows of these to compa
 
 import sqlite3
 
+from actorgraph.storage.sqlite.blob_reads import over_values
+
 SCHEMA_VERSION = 2
 
 SETUP = """
@@ -276,31 +278,46 @@ SELECT_BY_ID = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = ? AND c.namespace = ? AND c.id = ? ORDER BY c.seq DESC LIMIT 1
 """  # noqa: S608 - the only thing put in is the constant above
-SELECT_RUN = "SELECT run, head, mode, input, namespace, status, crc FROM runs WHERE run = ?"
+SELECT_RUN = over_values(
+    """
+SELECT r.run, r.head, r.mode, {r.input}, r.namespace, r.status, r.crc {r in runs}
+FROM runs r WHERE run = ?
+""",
+    at=3,
+)
 SELECT_NEWEST = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = ? AND c.namespace = ? ORDER BY c.seq DESC LIMIT 1
 """  # noqa: S608 - as above
 # CROSS JOIN fixes the order of the loops in SQLite, here and below: a few keys outside, index
 # lookups inside. The other order reads all values or checkpoints that the thread ever had.
-SELECT_BLOBS = """
-SELECT b.channel, b.payload, b.crc FROM json_each(?) AS j
+SELECT_BLOBS = over_values(
+    """
+SELECT b.channel, {b.payload}, b.crc {b in blobs} FROM json_each(?) AS j
 CROSS JOIN blobs b ON b.thread = ? AND b.namespace = ?
     AND b.channel = j.value ->> 0 AND b.version = j.value ->> 1
-"""
-SELECT_RANGES = """
-SELECT start, count, payload FROM ranges
+""",
+    at=1,
+)
+SELECT_RANGES = over_values(
+    """
+SELECT r.start, r.count, {r.payload} {r in ranges} FROM ranges r
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? AND start < ? ORDER BY start
-"""
+""",
+    at=2,
+)
 SELECT_RANGE_END = """
 SELECT start + count FROM ranges
 WHERE thread = ? AND namespace = ? AND channel = ? AND lineage = ? ORDER BY start DESC LIMIT 1
 """
 # Sorted by the reader: SQLite would copy each value into its sorter and back.
-SELECT_WRITES = """
-SELECT checkpoint, task, path, idx, generation, payload, crc FROM writes
-WHERE thread = ? AND namespace = ? AND checkpoint = ?
-"""
+SELECT_WRITES = over_values(
+    """
+SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, {w.payload}, w.crc {w in writes}
+FROM writes w WHERE thread = ? AND namespace = ? AND checkpoint = ?
+""",
+    at=5,
+)
 _ANCESTORS = """
 WITH RECURSIVE chain (depth, id, parent) AS (
     SELECT 1, c.id, c.parent FROM checkpoints c
@@ -317,11 +334,16 @@ CROSS JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND 
 CROSS JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - the only things put in are constants of this file
-SELECT_ANCESTORS_WRITES = f"""{_ANCESTORS}
-SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload, w.crc FROM chain
+SELECT_ANCESTORS_WRITES = over_values(
+    _ANCESTORS
+    + """
+SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, {w.payload}, w.crc {w in writes}
+FROM chain
 CROSS JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
 WHERE w.idx >= 0
-"""  # noqa: S608 - as above
+""",
+    at=5,
+)
 _WHERE = """(:step IS NULL OR c.step = :step) AND (:source IS NULL OR c.source = :source)
     AND (NOT json_valid(c.metadata) OR NOT EXISTS (
         SELECT 1 FROM json_each(:metadata) AS m
@@ -369,15 +391,17 @@ SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BE
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
 # One statement for all values of a page.
-SELECT_VALUES = f"""
+SELECT_VALUES = over_values(
+    f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
-    w.payload, w.crc
+    {{w.payload}}, w.crc {{w in writes}}
 FROM json_each(:ledgers) AS j
 CROSS JOIN checkpoints c ON c.thread = j.value ->> 0 AND c.namespace = j.value ->> 1
     AND c.seq = j.value ->> 2
 CROSS JOIN writes w ON w.thread = c.thread AND w.namespace = c.namespace AND w.checkpoint = c.id
 UNION ALL
-SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, b.payload, b.crc
+SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, {{b.payload}}, b.crc
+    {{b in blobs}}
 FROM json_each(:blobs) AS j
 CROSS JOIN blobs b ON b.thread = j.value ->> 0 AND b.namespace = j.value ->> 1
     AND b.channel = j.value ->> 2 AND b.version = j.value ->> 3
@@ -386,11 +410,13 @@ SELECT {OF_LIST}, r.thread, r.namespace, r.channel, r.lineage, r.start, r.count,
     (SELECT e.start + e.count FROM ranges e
     WHERE e.thread = r.thread AND e.namespace = r.namespace AND e.channel = r.channel
         AND e.lineage = r.lineage ORDER BY e.start DESC LIMIT 1),
-    r.payload, NULL
+    {{r.payload}}, NULL {{r in ranges}}
 FROM json_each(:lists) AS j
 CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
     AND r.channel = j.value ->> 2 AND r.lineage = j.value ->> 3 AND r.start < j.value ->> 4
-"""  # noqa: S608 - the only things put in are the numbers above
+""",  # noqa: S608 - the only things put in are the numbers above
+    at=8,
+)
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
