@@ -242,3 +242,51 @@ async def test_a_damaged_run_is_listed(tmp_path):
     assert {one["thread_id"]: one["input"] for one in found} == {"bad": None, "t": {"foo": "t"}}
     named = [one["run_id"] for one in log if one["event"] == "web.unreadable_run"]
     assert named == [one["run_id"] for one in found if one["thread_id"] == "bad"]
+
+
+THREAD = [
+    ("GET", ""),
+    ("GET", "/state"),
+    ("GET", "/history"),
+    ("POST", "/copy"),
+    ("DELETE", ""),
+    ("GET", ""),
+]
+"""Requests about a thread, in this order."""
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize(
+    ("wanted", "statuses"),
+    [({}, [200, 500, 500, 500, 204, 404]), ({"tenant": "a"}, [404] * 6)],
+    ids=["all", "tenant"],
+)
+async def test_a_thread_whose_id_was_damaged(tmp_path, wanted, statuses):
+    """
+    A thread that nothing names but its damaged id is shown with the reason and can be deleted by
+    that; a client whose rules ask for metadata finds nothing, before and after.
+    """
+    path = tmp_path / "runs.db"
+    graphs = {name: GRAPHS[name].compile() for name in ("log", "ask")}
+    async with ActorSystem(graphs, saver=SqliteSaver(path)) as system:
+        for thread in ("spoilt", "good"):
+            await (await system.start("log", thread, {"foo": thread})).result()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE threads SET thread_id = 'spo' WHERE thread_id = 'spoilt'")
+    system = ActorSystem(graphs, saver=SqliteSaver(path))
+    app = GraphRoutes(system, authorize=lambda *_: wanted)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+        structlog.reset_defaults()
+        with capture_logs() as log:
+            answers = [await client.request(m, f"/threads/spo{rest}") for m, rest in THREAD]
+        left = await system.saver.alist_threads()
+
+    assert [answer.status_code for answer in answers] == statuses
+    assert all("spo" in str(one.get("error")) for one in log if one["event"] == "web.failed")
+    assert "web.unreadable_item" in [one["event"] for one in log if one.get("key") == "spo"]
+    assert left == (["good", "spo"] if wanted else ["good"])
+    assert wanted or (answers[0].json()["status"], answers[0].json()["phase"]) == (
+        "error",
+        "failed",
+    )

@@ -31,11 +31,26 @@ FORGET_WRITER = """
 DELETE FROM writers WHERE writer = %s OR seen < now() - interval '30 days'
 """
 
+# Usually the sequence's next number. Damage to a key may have put a row under that already, which
+# a new thread must not get: then the first number that is free.
 ADD_THREADS = """
-INSERT INTO threads (thread_id)
-SELECT w.thread_id FROM unnest(%s::text[]) AS w (thread_id)
-WHERE NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = w.thread_id)
-ORDER BY w.thread_id COLLATE "C" ON CONFLICT DO NOTHING
+INSERT INTO threads (thread, thread_id)
+SELECT k.thread, w.thread_id FROM (
+    SELECT u.thread_id FROM unnest(%s::text[]) AS u (thread_id)
+    WHERE NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = u.thread_id)
+    ORDER BY u.thread_id COLLATE "C") AS w
+CROSS JOIN LATERAL (
+    SELECT n.thread FROM (
+        SELECT nextval(pg_get_serial_sequence('threads', 'thread')) AS thread
+        FROM generate_series(1, 100) WHERE w.thread_id IS NOT NULL OFFSET 0) AS n
+    WHERE NOT EXISTS (SELECT FROM threads o WHERE o.thread = n.thread)
+        AND NOT EXISTS (SELECT FROM points o WHERE o.thread = n.thread)
+        AND NOT EXISTS (SELECT FROM blobs o WHERE o.thread = n.thread)
+        AND NOT EXISTS (SELECT FROM ranges o WHERE o.thread = n.thread)
+        AND NOT EXISTS (SELECT FROM writes o WHERE o.thread = n.thread)
+        AND NOT EXISTS (SELECT FROM runs o WHERE o.thread = n.thread)
+    LIMIT 1) AS k
+ON CONFLICT DO NOTHING
 """
 _THREADS = """
 SELECT thread_id, thread, epoch, run, next_seq, head, owner, crc FROM threads

@@ -121,7 +121,14 @@ INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
 UPDATE_THREAD = """
 UPDATE threads SET next_seq = ?, head = ?, run = ?, crc = ?, removed = 0 WHERE thread = ?
 """
-NEXT_THREAD = "SELECT coalesce(max(thread), 0) + 1 FROM threads"
+# Past the keys of all rows: if the key of the newest thread is damaged, its rows stay under the old
+# one, and another thread must not get them. Damage may also leave a key that none can follow.
+_BIGGEST = "(SELECT max(thread) AS thread FROM {} WHERE thread < 4611686018427387904)"
+_KEYED = ("threads", "checkpoints", "blobs", "ranges", "writes", "runs")
+NEXT_THREAD = f"""
+SELECT max(0, CAST(coalesce(max(thread), 0) AS INTEGER)) + 1
+FROM ({" UNION ALL ".join(f"SELECT thread FROM {_BIGGEST.format(each)}" for each in _KEYED)})
+"""  # noqa: S608 - the only things put in are the constants above
 SELECT_THREADS = """
 SELECT thread_id, thread, epoch, run, next_seq, head, crc FROM threads
 WHERE thread_id IN (SELECT value FROM json_each(?))

@@ -105,10 +105,16 @@ _COLUMNS = """i.thread_id, i.graph, i.status, i.created, i.updated, i.state_upda
     i.metadata, i.registered, i.temporary, coalesce((
         SELECT f.value FROM thread_facts t JOIN facts f ON f.fact = t.fact
         WHERE t.thread = i.thread AND f.name = 's.phase'), '')"""
+# Past the keys of facts too, so that none gets those of a thread whose key is damaged.
+NEXT_THREAD = """
+SELECT max(0, CAST(coalesce(max(thread), 0) AS INTEGER)) + 1 FROM (
+    SELECT max(thread) AS thread FROM thread_index WHERE thread < 4611686018427387904
+    UNION ALL SELECT max(thread) FROM thread_facts WHERE thread < 4611686018427387904)
+"""
 PUT = """
-INSERT INTO thread_index (thread_id, created, updated, state_updated, metadata, registered,
+INSERT INTO thread_index (thread, thread_id, created, updated, state_updated, metadata, registered,
                           temporary)
-VALUES (:thread_id, :created, :created, :created, :metadata, 1, :temporary)
+VALUES (:thread, :thread_id, :created, :created, :created, :metadata, 1, :temporary)
 ON CONFLICT (thread_id) DO UPDATE SET
     metadata = :metadata, registered = 1, temporary = :temporary, updated = max(updated, :created)
 WHERE NOT registered
@@ -140,9 +146,9 @@ WHERE NOT EXISTS (SELECT 1 FROM system_runs r
 FORGET_METADATA = "UPDATE thread_index SET metadata = '{}' WHERE thread = ?"
 TAKE_MARK = "DELETE FROM thread_marks WHERE thread_id = ? AND number = ?"
 INDEX = """
-INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
+INSERT INTO thread_index (thread, thread_id, graph, status, created, updated, state_updated, steps,
                           metadata, registered)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 ON CONFLICT (thread_id) DO UPDATE SET
     graph = excluded.graph, status = excluded.status, updated = max(updated, excluded.updated),
     state_updated = excluded.state_updated, steps = excluded.steps,
@@ -255,9 +261,14 @@ def _track(connection: sqlite3.Connection) -> None:
         _set_facts(connection, thread, "s", _state_facts(status))
 
 
+def _next(connection: sqlite3.Connection) -> int:
+    return connection.execute(NEXT_THREAD).fetchone()[0]
+
+
 def _put(connection: sqlite3.Connection, put: PutThread) -> int:
     where = {"thread_id": put.thread_id, "created": put.created, "metadata": put.metadata}
-    made = connection.execute(PUT, {**where, "temporary": put.temporary}).rowcount
+    row = {**where, "thread": _next(connection), "temporary": put.temporary}
+    made = connection.execute(PUT, row).rowcount
     if made:
         thread, _, _, status = connection.execute(SELECT_ROW, (put.thread_id,)).fetchone()
         _set_facts(connection, thread, "m", metadata_facts(put.metadata))
@@ -303,7 +314,7 @@ def _index(
         connection.execute(RESET, (before[0],))
     else:
         columns = (row.graph, row.status, row.created, row.updated, row.state_updated, row.steps)
-        connection.execute(INDEX, (thread_id, *columns, row.metadata))
+        connection.execute(INDEX, (_next(connection), thread_id, *columns, row.metadata))
     thread, _, metadata, status = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
     _set_facts(connection, thread, "v", values)
     _set_facts(connection, thread, "s", _state_facts(status, row.phase if row else ""))

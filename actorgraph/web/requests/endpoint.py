@@ -479,12 +479,15 @@ def graph_of_thread(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
 
     Raises:
         NotFound: the thread has had no run, and there are several graphs.
+        StorageError: it can't be read, so its graph is unknown, and there are several.
     """
     name = thread.metadata.get(GRAPH)
     if isinstance(name, str) and name in call.graphs:
         return call.graphs[name]
     if len(call.graphs) == 1:
         return next(iter(call.graphs.values()))
+    if thread.damage is not None:
+        raise thread.damage
     raise _stateless(thread)
 
 

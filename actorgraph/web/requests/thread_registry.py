@@ -53,6 +53,7 @@ class StoredThread(Struct):
         updated_at: ISO 8601 UTC.
         registered: False if it was found by its checkpoints or runs only.
         temporary: whether it was created for one run, and is removed with it.
+        damage: why its state can't be read, if nothing else is known of it.
     """
 
     thread_id: str
@@ -61,6 +62,7 @@ class StoredThread(Struct):
     metadata: dict[str, Any]
     registered: bool = True
     temporary: bool = False
+    damage: Exception | None = None
 
     def must_hold(self, wanted: Mapping[str, Any]) -> None:
         """Check that its metadata contains what the access rules require.
@@ -111,6 +113,7 @@ class Registry:
             return stored
         if (found := await self._found(thread_id)) is not None:
             stored.metadata = {**found.metadata, **stored.metadata}
+            stored.damage = found.damage
         return stored
 
     async def registered(self, thread_id: str) -> StoredThread | None:
@@ -271,15 +274,16 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
     """Find a thread that has checkpoints, or a pending or running run; None if it has neither.
 
     Its metadata has only its graph: the one that wrote its newest checkpoint, else the one of its
-    newest known run.
+    newest known run. A thread whose newest checkpoint can't be read, and which has no run, has no
+    metadata: those who may see such threads can read why, and delete it; others find nothing.
     """
     read = host_of(system.saver).reader.begin(_newest_of(thread_id))
     runs = await system.runs(thread_id=thread_id)
     try:
         (newest,) = await read() or (None,)
-    except DAMAGED:
+    except DAMAGED as error:
         if not runs:  # neither its age nor its graph is known
-            raise
+            return replace(_unreadable(thread_id, error), registered=False, damage=error)
         newest = None
     else:
         if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
