@@ -20,9 +20,9 @@ from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
 from actorgraph.storage.kept import keep, release
-from actorgraph.storage.sqlite.connections import check_path, make_private, use_wal
+from actorgraph.storage.sqlite.connections import database_path, make_private, use_wal
 from actorgraph.storage.sqlite.open_files import DatabaseFile
-from actorgraph.storage.sqlite.translate import translate
+from actorgraph.storage.sqlite.translate import opening_error, translate
 from actorgraph.values.durations import checked_seconds
 
 _SETUP = """
@@ -72,8 +72,7 @@ class SqliteCache(BaseCache[ValueT]):
         clock: Callable[[], float] = time,
     ) -> None:
         super().__init__(codec=codec, clock=clock)
-        self.path = os.fspath(path)
-        check_path(self.path, "SqliteCache")
+        self.path = database_path(path, "SqliteCache")
         checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
@@ -99,8 +98,9 @@ class SqliteCache(BaseCache[ValueT]):
                 self._file.check()
         except (OSError, sqlite3.Error) as error:
             self._close()
-            raise StorageError(
-                f"can't open {self.path!r} as a cache: {error}",
+            raise opening_error(
+                error,
+                f"can't open {self.path!r} as a cache",
                 do="check the path and its permissions, or name another file",
             ) from error
 

@@ -19,6 +19,7 @@ from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note, combine_errors
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.system.stored_events import reseal_runs
+from actorgraph.storage.file_errors import checked_path
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import CheckpointSummary
 from actorgraph.values.commits import (
@@ -200,7 +201,7 @@ class MaintenanceMethods(HostAccess):
                 f"{type(innermost(self)).__name__} can't be backed up to a file",
                 do="use the backup tools of its database, or one of actorgraph's savers",
             )
-        await anyio.to_thread.run_sync(copy_to, os.fspath(dest))
+        await anyio.to_thread.run_sync(copy_to, checked_path(dest, "a backup"))
 
     def list_metadata(
         self,

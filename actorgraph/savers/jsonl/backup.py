@@ -8,9 +8,10 @@ does not.
 import os
 from pathlib import Path
 
-from actorgraph.errors import InvalidConfigError, StorageError
+from actorgraph.errors import InvalidConfigError
 from actorgraph.savers.jsonl.files import MARKS_NAME, Files, translate
 from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, acquire_folder, release_folder
+from actorgraph.storage.file_errors import checked_path, file_error
 from actorgraph.storage.part_files import locked_part
 
 _CHUNK = 1 << 20
@@ -27,9 +28,11 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
         StorageError: the folder can't be read, or the copy can't be written; a partial copy is
             removed.
     """
-    if not dest or os.path.lexists(dest):
+    checked_path(dest, "a backup")
+    if os.path.lexists(dest):
         raise InvalidConfigError(f"{dest!r} exists already", do="name a folder that doesn't exist")
-    if Path(path).resolve() in Path(dest).resolve().parents:
+    # `Path.resolve` raises for a loop of links.
+    if Path(os.path.realpath(path)) in Path(os.path.realpath(dest)).parents:
         raise InvalidConfigError(
             f"{dest!r} is inside the folder that is copied", do="name a path outside of it"
         )
@@ -45,10 +48,8 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
             files.rename(str(part), dest)
             files.sync_folder(str(Path(dest).absolute().parent))
     except OSError as error:
-        raise StorageError(
-            f"can't write the backup {dest!r}: {error}",
-            do="make its folder, free some space, or name another path",
-        ) from error
+        do = "make its folder, or name another path"
+        raise file_error(error, f"can't write the backup {dest!r}", do) from error
     finally:
         release_folder(folder)
 

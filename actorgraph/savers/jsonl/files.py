@@ -5,7 +5,6 @@ file's name is durable once its folder is synced. After a failed fsync the disk'
 (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 """
 
-import errno
 import os
 import struct
 from contextlib import suppress
@@ -14,8 +13,8 @@ from pathlib import Path
 from zlib import crc32
 
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
+from actorgraph.storage.file_errors import is_full
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRITING = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -64,7 +63,7 @@ def translate(error: OSError, path: str) -> StorageError:
     Args:
         path: of the file or folder.
     """
-    if error.errno in _FULL:
+    if is_full(error):
         return StorageFullError(
             f"no space is left to write {path!r}: {error}",
             do="free some space and run again; the saver stays usable",

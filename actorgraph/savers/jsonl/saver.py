@@ -14,12 +14,13 @@ import anyio.to_thread
 
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
-from actorgraph.errors import InvalidConfigError, SaverClosedError
+from actorgraph.errors import SaverClosedError
 from actorgraph.savers.jsonl.backup import copy_folder
 from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files, translate
 from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
+from actorgraph.storage.file_errors import checked_path
 from actorgraph.values.commits import CommitOutcome, Query, Request
 
 SYNCS_MAX = 8
@@ -50,10 +51,8 @@ class JsonlBackend:
         self, path: str | os.PathLike[str], *, codec: Codec | SerializerProtocol | None = None
     ) -> None:
         self.codec = codec_of(codec).in_form("json")
-        self.path = os.fspath(path)
-        if not self.path:
-            raise InvalidConfigError("the folder's path is empty", do="name a folder")
-        self._place = str(Path(self.path).absolute())  # the process may change its folder
+        self.path = checked_path(path, "JsonlSaver")
+        self._place = self.path  # absolute once open: the process may change its folder
         self._files = self.files_class()
         self._folder: Folder | None = None
         self._pool: ThreadPoolExecutor | None = None

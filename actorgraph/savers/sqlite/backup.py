@@ -10,11 +10,10 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any
 
-from actorgraph.errors import StorageError
 from actorgraph.savers.sqlite import schema, system_schema, thread_index
 from actorgraph.storage.part_files import finish, locked_part
 from actorgraph.storage.sqlite.connections import check_free
-from actorgraph.storage.sqlite.translate import translate_for_saver
+from actorgraph.storage.sqlite.translate import opening_error, translate_for_saver
 
 
 def copy_database(source: str, *, dest: str, timeout_s: float) -> None:
@@ -55,12 +54,9 @@ def _errors(dest: str) -> Generator[None]:
     """Translate the errors of a backup that can't be written."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise translate_for_saver(error, committing=False) from error
-    except OSError as error:
-        raise StorageError(
-            f"can't write the backup {dest!r}: {error}", do="free some space, or name another path"
-        ) from error
+    except (sqlite3.Error, OSError) as error:
+        do = "make its folder, or name another path"
+        raise opening_error(error, f"can't write the backup {dest!r}", do) from error
 
 
 ROWS_AT_ONCE = 200

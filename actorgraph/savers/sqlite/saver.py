@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
@@ -40,7 +40,7 @@ from actorgraph.storage.sqlite.connections import (
     Driver,
     HopConnection,
     Synchronous,
-    check_path,
+    database_path,
     make_private,
     open_driver,
     synchronous_statement,
@@ -48,7 +48,7 @@ from actorgraph.storage.sqlite.connections import (
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.open_files import DatabaseFile, UnchangedFile, reading_address
-from actorgraph.storage.sqlite.translate import translate_for_saver
+from actorgraph.storage.sqlite.translate import opening_error, translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.durations import checked_seconds
 from actorgraph.values.retention import Vacuum
@@ -93,11 +93,7 @@ class SqliteBackend:
         self._synchronous = synchronous_statement(synchronous)
         checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self.path, self._lent = _source_of(path)
-        if not self.path:
-            raise InvalidConfigError(
-                "the database's path is empty", do='name a file, or ":memory:"'
-            )
-        check_path(self.path, "SqliteSaver")
+        self.path = database_path(self.path, "SqliteSaver")
         if read_only and (self.in_memory or self._lent is not None):
             raise InvalidConfigError(
                 "read_only=True needs a file of its own", do="pass the path of a database file"
@@ -189,7 +185,7 @@ class SqliteBackend:
             with anyio.CancelScope(shield=True):
                 await self.close()
             # sqlite3 raises UnicodeDecodeError for an error message that quotes a damaged schema.
-            if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
+            if not isinstance(error, sqlite3.Error | OSError | UnicodeDecodeError):
                 raise
             raise self._open_error(error) from error
         self._broken = None
@@ -198,7 +194,10 @@ class SqliteBackend:
     async def _open_to_read(self) -> None:
         """Connect to an existing file; raises as `open`."""
         self._leaves_log = os.path.exists(f"{self.path}-wal")  # noqa: ASYNC240, PTH110 - no wait
-        source = reading_address(self.path)
+        try:
+            source = reading_address(self.path)
+        except OSError as error:  # of a relative path, in a folder that was removed
+            raise self._open_error(error) from error
         settings = ConnectionSettings(
             source,
             uri=True,
@@ -211,7 +210,7 @@ class SqliteBackend:
             self._writer = self._reader = await open_driver(settings)
         except BaseException as error:
             self._remove_log()
-            if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
+            if not isinstance(error, sqlite3.Error | OSError | UnicodeDecodeError):
                 raise
             raise self._open_error(error) from error
 
@@ -271,9 +270,9 @@ class SqliteBackend:
         do = "check the path and its permissions"
         if "is not a database" in str(error):
             do = "choose another path: this file is of another kind, is damaged or is encrypted"
-        elif Path(self.path).is_dir():
+        elif os.path.isdir(self.path):  # noqa: PTH112 - `Path.is_dir` raises for some
             do = "name a file in this folder, such as 'runs.db'"
-        return StorageError(f"can't open {self.path!r} as an SQLite database: {error}", do=do)
+        return opening_error(error, f"can't open {self.path!r} as an SQLite database", do)
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -501,8 +500,8 @@ def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
     Raises:
         InvalidConfigError: it is neither a path nor a connection.
     """
-    if isinstance(given, str | os.PathLike):
-        return os.fspath(cast("str | os.PathLike[str]", given)), None
+    if isinstance(given, str | bytes | os.PathLike):
+        return database_path(given, "SqliteSaver"), None
     source = source_of(given, "SqliteSaver")
     if source is None:
         raise InvalidConfigError(

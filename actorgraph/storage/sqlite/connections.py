@@ -22,7 +22,8 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from actorgraph.errors import InvalidConfigError, StorageError
+from actorgraph.errors import InvalidConfigError
+from actorgraph.storage.file_errors import checked_path, file_error
 from actorgraph.storage.sqlite.translate import is_busy
 
 T = TypeVar("T")
@@ -226,30 +227,34 @@ def synchronous_statement(synchronous: str) -> str:
     return _PRAGMAS[synchronous]
 
 
-def check_path(path: str, owner: str) -> None:
-    """Refuse an address: SQLite may open another file than the one that such a path names here.
+def database_path(given: Any, owner: str) -> str:
+    """Return the path of a database as text.
+
+    An address is refused: SQLite may open another file than the one that such a path names here.
 
     Args:
         owner: what takes the path, for the error.
     Raises:
-        InvalidConfigError: the path begins with `file:`.
+        InvalidConfigError: the path begins with `file:`, or isn't a path: see `checked_path`.
     """
+    path = checked_path(given, owner)
     if path.startswith("file:"):
         raise InvalidConfigError(
             f"{owner} takes a path, not an address of SQLite's: {path!r}",
             do='pass the path of the file ("./file:..." if that is its name), or ":memory:"; to '
             "open a database of checkpoints for reading only, pass read_only=True",
         )
+    return path
 
 
 def check_free(dest: str) -> None:
     """Refuse a path that exists.
 
     Raises:
-        InvalidConfigError: it exists, is empty, or is an address.
+        InvalidConfigError: it exists, or `database_path` refuses it.
     """
-    check_path(dest, "a copy")
-    if not dest or os.path.lexists(dest):
+    database_path(dest, "a copy")
+    if os.path.lexists(dest):
         raise InvalidConfigError(f"{dest!r} exists already", do="name a path that doesn't exist")
 
 
@@ -280,7 +285,7 @@ def make_private(path: Path) -> None:
     Raises:
         StorageError: it can't be created.
     """
-    if path.exists():
+    if os.path.exists(path):  # noqa: PTH110 - `Path.exists` raises for some that can't be read
         return
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR)
@@ -288,7 +293,5 @@ def make_private(path: Path) -> None:
         do = f"make the folder {str(path.parent)!r}, or choose another path"
         if "://" in os.fspath(path) or path.parts[0].endswith(":"):
             do = f"pass a path without {path.parts[0]!r}, such as 'runs.db'"
-        raise StorageError(
-            f"can't create the database file {str(path)!r}: {error.strerror or error}", do=do
-        ) from error
+        raise file_error(error, f"can't create the database file {str(path)!r}", do) from error
     os.close(descriptor)

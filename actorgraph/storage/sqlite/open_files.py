@@ -26,8 +26,9 @@ def reading_address(path: str) -> str:
     doesn't change (https://www.sqlite.org/uri.html#uriimmutable); see `check_unchanged`.
     """
     file = Path(path).absolute()
-    closed = not Path(f"{file}-wal").exists()
-    fixed = closed and file.exists() and not os.access(file.parent, os.W_OK)
+    # `Path.exists` raises for some paths; here SQLite's own error follows.
+    closed = not os.path.exists(f"{file}-wal")  # noqa: PTH110
+    fixed = closed and os.path.exists(file) and not os.access(file.parent, os.W_OK)  # noqa: PTH110
     return f"{file.as_uri()}?mode=ro{'&immutable=1' if fixed else ''}"
 
 

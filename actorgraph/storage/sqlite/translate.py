@@ -7,6 +7,7 @@ durable, use `translate_for_saver`.
 import sqlite3
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError, StorageFullError
+from actorgraph.storage.file_errors import file_error
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -42,6 +43,24 @@ def translate(error: sqlite3.Error, owner: str) -> StorageError:
     return StorageError(
         f"SQLite refused a statement over the {owner}: {error}", do="see the cause below"
     )
+
+
+def opening_error(error: Exception, failed: str, do: str) -> StorageError:
+    """Return the error of a file that can't be opened as a database, or written as a new one.
+
+    Args:
+        error: of SQLite or of the file system.
+        failed: what can't be done, with the path.
+        do: the advice for an error that has none of its own.
+    """
+    if isinstance(error, OSError):
+        return file_error(error, failed, do)
+    primary = _primary(error) if isinstance(error, sqlite3.Error) else None
+    if primary in _BUSY:
+        return StorageBusyError(f"{failed}: {error}", do="let the process that has it locked end")
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFullError(f"{failed}: {error}", do="free some space and try again")
+    return StorageError(f"{failed}: {error}", do=do)
 
 
 _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}

@@ -18,14 +18,14 @@ from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageErr
 from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import (
     Synchronous,
-    check_path,
+    database_path,
     make_private,
     synchronous_statement,
     use_wal,
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.open_files import DatabaseFile
-from actorgraph.storage.sqlite.translate import lenient_text, translate
+from actorgraph.storage.sqlite.translate import lenient_text, opening_error, translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
@@ -78,13 +78,10 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         super().__init__(index=index, ttl=ttl, clock=clock)
         self._lent: LentSqliteConnection | None = None
         self._prepared = False
-        if isinstance(path, str | os.PathLike):
-            self.path = os.fspath(path)
-        else:
-            self.path, self._lent = _source_of(path)
-        if not self.path:
-            raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
-        check_path(self.path, "SqliteStore")
+        given: Any = path
+        if not isinstance(path, str | bytes | os.PathLike):
+            given, self._lent = _source_of(path)
+        self.path = database_path(given, "SqliteStore")
         self._synchronous = synchronous_statement(synchronous)
         checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self._busy_timeout_s = busy_timeout_s
@@ -157,7 +154,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
             except sqlite3.Error as error:
                 if self._file is not None:
                     self._file.explain()
-                raise translate(error, "store") from error
+                raise translate(error, f"store {self.path!r}") from error
             if writes:  # before it is acknowledged: see `storage.sqlite.open_files`
                 self.check_place()
             return result
@@ -192,8 +189,9 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 self._connection = self._connect()
                 keep(self._connection)
             except (OSError, sqlite3.Error) as error:
-                raise StorageError(
-                    f"can't open {self.path!r} as a store: {error}",
+                raise opening_error(
+                    error,
+                    f"can't open {self.path!r} as a store",
                     do="check the path and its permissions, or name another file",
                 ) from error
         return self._connection

@@ -29,6 +29,7 @@ from actorgraph.api.savers.requests import ids_of, name_of
 from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
 from actorgraph.savers.jsonl.lost_appends import has_hole
+from actorgraph.storage.file_errors import checked_path
 from actorgraph.storage.file_locks import try_lock
 from actorgraph.storage.logged_problems import warn
 from actorgraph.storage.part_files import sync_path
@@ -60,7 +61,7 @@ class AuditLog:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(checked_path(path, "AuditLog"))
         self._lock = threading.Lock()
         self._file: FileIO | None = None
         self._head = AuditHead(0, _START)
@@ -139,6 +140,8 @@ class AuditLog:
         Args:
             before: with a time zone.
         Returns: the number of entries removed.
+        Raises:
+            AuditError: the new file can't be written; the log stays as it was.
         """
         self.open()
         with self._lock:
@@ -149,7 +152,14 @@ class AuditLog:
             while first + gone < len(known) and known[first + gone]["time"] < limit:
                 gone += 1
             if gone:
-                self._rewrite(known[first + gone - 1], lines[first + gone :])
+                try:
+                    self._rewrite(known[first + gone - 1], lines[first + gone :])
+                except OSError as error:
+                    raise AuditError(
+                        f"the audit log {str(self.path)!r} can't be trimmed: {error}",
+                        do="free some disk space, or check the permissions of its folder; the log "
+                        "stays as it was",
+                    ) from error
             return gone
 
     def _rewrite(self, last: dict[str, Any], lines: list[bytes]) -> None:
