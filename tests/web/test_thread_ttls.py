@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, SqliteSaver
-from actorgraph.stores import SqliteStore
+from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes
+from actorgraph.web.jobs.thread_ttls import StoredTtl, ThreadTtls
 from actorgraph.web.ttl_sweeper import TtlSweeper
 from tests.support.gates import PATIENCE_S
 from tests.support.wall_clock import forward
@@ -100,6 +101,58 @@ class TestTtls:
         assert (await server.ask("GET", "/threads/t"))["status"] != "busy"
         await server.sweep(300)
         assert await server.ask("GET", "/threads/t") == 404
+
+
+class CountingStore(InMemoryStore):
+    """Counts what is read of it."""
+
+    reads = 0
+
+    async def aget(self, *args: Any, **options: Any) -> Any:
+        """Count one item."""
+        self.reads += 1
+        return await super().aget(*args, **options)
+
+    async def asearch(self, *args: Any, **options: Any) -> Any:
+        """Count the items that are found."""
+        found = await super().asearch(*args, **options)
+        self.reads += len(found)
+        return found
+
+
+class TestReads:
+    @pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.long)])
+    async def test_a_sweep_reads_threads_that_are_due(self, count):
+        """
+        After the first sweep, one reads a page and the threads that are due, however many there
+        are; a time to live that another process has changed is found by the pages.
+        """
+        store = CountingStore()
+        system = ActorSystem({"log": GRAPHS["log"].compile()}, store=store)
+        server = GraphRoutes(system)._server  # noqa: SLF001
+        sweeper, now, reads = TtlSweeper(server), datetime.now(UTC), []
+
+        async def swept(minutes: float) -> int:
+            before = store.reads
+            await sweeper.sweep(now + timedelta(minutes=minutes))
+            return store.reads - before
+
+        async with system:
+            for number in range(count):
+                await server.threads.make(str(number), {}, new=True)
+                await server.ttls.put(str(number), StoredTtl(60, "delete"))
+            first = await swept(1)
+            reads = [await swept(minutes) for minutes in (2, 3)]
+            await server.ttls.put("7", StoredTtl(5, "delete"))
+            reads += [await swept(minutes) for minutes in (4, 6)]
+            own = await server.threads.get("7")
+            await ThreadTtls(store).put("8", StoredTtl(5, "delete"))
+            reads += [await swept(7) for _ in range(count // 200 + 1)]
+            others = await server.threads.get("8")
+
+        assert first >= count
+        assert max(reads) <= 220
+        assert (own, others) == (None, None)
 
 
 class TestDelays:

@@ -83,6 +83,12 @@ class ItemKind(Generic[T]):
             if len(page) < _PAGE:
                 return found
 
+    async def page_by_key(self, limit: int, offset: int) -> tuple[dict[str, T], int]:
+        """Return key -> readable value of a page of all items, and how many items it has."""
+        page = await self._store.asearch(self._namespace, limit=limit, offset=offset)
+        read = await in_turns(page, lambda item: (item.key, self._read(item.key, item.value)))
+        return {key: value for key, value in read if value is not None}, len(page)
+
     async def page(self, limit: int, offset: int) -> tuple[list[T], int]:
         """Return the readable values of a page of all items, and how many items it has."""
         page = await self._store.asearch(self._namespace, limit=limit, offset=offset)

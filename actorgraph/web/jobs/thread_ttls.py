@@ -27,9 +27,20 @@ class StoredTtl(Struct):
         Args:
             changed_at: ISO 8601; the thread's last change.
         """
-        if self.swept_at and self.swept_at >= changed_at:
-            return False
-        return datetime.fromisoformat(changed_at) + timedelta(minutes=self.minutes) <= now
+        return self._next(changed_at, now) <= now
+
+    def next_look(self, changed_at: str, now: datetime) -> datetime:
+        """Return the earliest time at which it can be over, when it isn't now.
+
+        Args:
+            changed_at: ISO 8601; the thread's last change. Later ones let it end later.
+        """
+        return max(self._next(changed_at, now), now)
+
+    def _next(self, changed_at: str, now: datetime) -> datetime:
+        if self.swept_at and self.swept_at >= changed_at:  # a change has to come first
+            return now + timedelta(minutes=self.minutes)
+        return datetime.fromisoformat(changed_at) + timedelta(minutes=self.minutes)
 
 
 class ThreadTtls:
@@ -41,10 +52,25 @@ class ThreadTtls:
 
     def __init__(self, store: Any) -> None:
         self._items = ItemKind(store, "thread_ttls", StoredTtl)
+        self._changed: set[str] = set()
+
+    def take_changed(self) -> set[str]:
+        """Return the threads whose time to live this process has stored since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    async def get(self, thread_id: str) -> StoredTtl | None:
+        """Return a thread's time to live; None if it has none, or it can't be read."""
+        return await self._items.get(thread_id)
+
+    async def page(self, limit: int, offset: int) -> tuple[dict[str, StoredTtl], int]:
+        """Return thread id -> readable time to live of a page, and how many items it has."""
+        return await self._items.page_by_key(limit, offset)
 
     async def put(self, thread_id: str, ttl: StoredTtl) -> None:
         """Store a thread's time to live."""
         await self._items.put(thread_id, ttl)
+        self._changed.add(thread_id)
 
     async def remove(self, thread_id: str) -> None:
         """Let a thread live for ever."""
