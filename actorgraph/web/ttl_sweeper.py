@@ -1,8 +1,8 @@
 """TtlSweeper: deletes or reduces threads whose time to live is over.
 
 It keeps in memory when each thread has to be looked at, so a sweep reads those whose time has come
-and not all. What other processes store is found by a page of all times to live, which each sweep
-reads in turn; the first sweep reads them all.
+and not all. Times to live that other processes store are found by a page of all of them, which each
+sweep reads in turn; the first sweep reads them all.
 """
 
 from datetime import datetime, timedelta
