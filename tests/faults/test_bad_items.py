@@ -48,3 +48,41 @@ async def test_the_others_answers_are_the_same(kind, tmp_path, request):
     figures = f"{done} rows of {len(place.tables())} tables, {len(before.answers)} questions each"
     report(request.config, "bad items", row(kind, f"{figures}, {len(wrong)} wrong, {SEED=}"))
     assert wrong == []
+
+
+READ = ("record", "metadata", "payload", "head", "value")
+"""Columns that some question about the bad one reads, and that a checksum or a decoder guards."""
+UNREAD = {"runs": "no question reads the claims of ended runs"}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_the_log_names_it(kind, tmp_path, request):
+    """
+    With garbage in a value of one client, questions and sweeps log whose row it is.
+    """
+    server = request.getfixturevalue("postgres") if kind == "postgres" else None
+    place = BadPlace(kind, tmp_path, server)
+    await place.fill()
+    before = (await place.asked(_reads)).named()
+
+    silent: list[str] = []
+    done = 0
+    for database, table in place.tables():
+        place.restore()
+        for plant, where in place.plants(database, table) if table not in UNREAD else ():
+            if plant.column not in READ or plant.form != "garbage" or not plant.summed:
+                continue
+            place.restore()
+            if database.plant(plant, where):
+                done += 1
+                if not (await place.asked(_reads)).named() - before:
+                    silent.append(str(plant))
+    report(request.config, "bad items", row(kind, f"{done} rows named, {len(silent)} silent"))
+    assert done
+    assert silent == []
+
+
+def _reads(question: str) -> bool:
+    """Whether a question changes nothing, or is a sweep."""
+    return not question.startswith(("POST", "PUT", "PATCH", "DELETE")) or "search" in question

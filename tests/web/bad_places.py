@@ -70,10 +70,11 @@ class BadPlace:
 
     async def asked(self, only: Any = lambda _: True) -> Asked:
         """The answers of a new server."""
-        with capture_logs():
+        with capture_logs() as log:
             async with self.site() as site:
                 found = Asked(site, self.made)
                 await found.everything(only)
+        found.log = [one for one in log if one["log_level"] in {"warning", "error"}]
         return found
 
     @property

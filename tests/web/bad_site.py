@@ -181,6 +181,7 @@ class Asked:
     Attributes:
         answers: question -> its answer.
         of_bad: question about the bad -> status.
+        log: the warnings and errors that were logged meanwhile.
     """
 
     def __init__(self, site: Site, made: dict[str, dict[str, Any]]) -> None:
@@ -189,6 +190,7 @@ class Asked:
         self.names = set(map(str, made[BAD].values()))
         self.answers: dict[str, Any] = {}
         self.of_bad: dict[str, int] = {}
+        self.log: list[Any] = []
         self._stale = True
 
     async def everything(self, only: Callable[[str], bool] = lambda _: True) -> None:
@@ -304,6 +306,10 @@ class Asked:
             elif answer != before:
                 found.append(f"{name}: {answer!r:.300} instead of {before!r:.300}")
         return found
+
+    def named(self) -> set[str]:
+        """The events of the log that name the bad."""
+        return {one["event"] for one in self.log if self.is_bad(one)}
 
     def clean(self, value: Any) -> Any:
         """An answer without what changes, and without entries about the bad."""
