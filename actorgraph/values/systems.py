@@ -6,7 +6,8 @@ which it leaves, never on its own. An owner is one open system; its lease is one
 one write however many runs it has.
 """
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -377,6 +378,19 @@ class WaitingCount(msgspec.Struct, frozen=True):
     oldest: int
 
 
+EventT = TypeVar("EventT")
+
+
+class EventPage(list[EventT]):
+    """A page of events.
+
+    Attributes:
+        is_full: whether more events may follow it.
+    """
+
+    is_full = False
+
+
 class ReadEvents(msgspec.Struct, frozen=True):
     """Read a page of a run's events after an offset: a list of `EventRow`, in order.
 
@@ -384,6 +398,8 @@ class ReadEvents(msgspec.Struct, frozen=True):
         after: an offset; 0 for the first page.
         limit: events of the page.
         newest: read only the newest event.
+        bytes_max: bytes of payloads with which the page ends: the event that reaches them is its
+            last one. None for no bound.
     """
 
     run: bytes
@@ -391,6 +407,20 @@ class ReadEvents(msgspec.Struct, frozen=True):
     after: int
     limit: int
     newest: bool = False
+    bytes_max: int | None = None
+
+    def cut(self, rows: Iterable[EventRow]) -> "EventPage[EventRow]":
+        """Take rows up to the bounds of the page, and no row more."""
+        page, size = EventPage[EventRow](), 0
+        for row in rows:
+            page.append(row)
+            size += len(row.payload)
+            page.is_full = len(page) >= self.limit or (
+                self.bytes_max is not None and size >= self.bytes_max
+            )
+            if page.is_full:
+                break
+        return page
 
 
 SystemQuery = ListRuns | SearchRuns | ListOwners | ListWaiting | CountWaiting | ReadEvents

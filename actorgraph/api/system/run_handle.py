@@ -30,7 +30,7 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
 from actorgraph.values.schema_types import OwnResultT
 from actorgraph.values.stream_items import WhenFull
-from actorgraph.values.systems import OPEN_STATUSES, RunEvent, RunRow, RunStatus
+from actorgraph.values.systems import OPEN_STATUSES, EventPage, RunEvent, RunRow, RunStatus
 
 
 class RunEvents(Protocol):
@@ -270,7 +270,7 @@ class RunAccess(msgspec.Struct, frozen=True):
     """
 
     reread: Callable[[], Awaitable[RunRow | None]]
-    page: Callable[[int], Awaitable[list[RunEvent]]]
+    page: Callable[[int], Awaitable[EventPage[RunEvent]]]
     values: Callable[[], Awaitable[Any]]
     ask_cancel: Callable[[RunRow, str], Awaitable[None]]
     taken_up: Callable[[], Run | None]

@@ -53,6 +53,7 @@ from actorgraph.superstep.scheduling import (
 from actorgraph.values.ids import as_text, run_id_at, run_id_of
 from actorgraph.values.systems import (
     AskCancel,
+    EventPage,
     IfBusy,
     ListOwners,
     ListRuns,
@@ -378,7 +379,7 @@ class StoredRunMethods(LifecycleMethods):
         graph = self.graphs.get(row.graph) or next(iter(self.graphs.values()))
         codec = graph.codec
 
-        async def page(after: int) -> list[RunEvent]:
+        async def page(after: int) -> EventPage[RunEvent]:
             return await read_page(self._host, codec, row.run, row.thread_id, after)
 
         async def values() -> Any:

@@ -32,6 +32,7 @@ from actorgraph.runtime.sizes import MB
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import (
+    EventPage,
     EventRow,
     ListRuns,
     ReadEvents,
@@ -44,6 +45,8 @@ from actorgraph.values.systems import (
 WAITING_MAX = 1024
 WAITING_BYTES = 16 * MB
 EVENTS_PAGE = 256
+PAGE_BYTES = 4 * MB
+"""Bytes of stored events with which a page ends."""
 
 
 class EventRetention(msgspec.Struct, frozen=True):
@@ -130,7 +133,7 @@ class Keeper:
         """Wait until all events are stored, or can't be."""
         await wait_for_wake_up(self._idle, lambda: self.is_idle)
 
-    async def page(self, after: int) -> list[RunEvent]:
+    async def page(self, after: int) -> EventPage[RunEvent]:
         """Read a page of the stored events after an offset."""
         return await read_page(self._host, self._codec, self._run, self._thread_id, after)
 
@@ -182,10 +185,14 @@ def encode_event(codec: Codec, run: bytes, event: RunEvent) -> bytes:
 
 async def read_page(
     host: Host, codec: Codec, run: bytes, thread_id: str, after: int
-) -> list[RunEvent]:
+) -> EventPage[RunEvent]:
     """Read a page of a run's stored events after an offset, in order."""
-    rows: list[EventRow] = await host.reader.ask(ReadEvents(run, thread_id, after, EVENTS_PAGE))
-    return [decode_event(codec, run, row) for row in rows]
+    query = ReadEvents(run, thread_id, after, EVENTS_PAGE, bytes_max=PAGE_BYTES)
+    # Cut again: a saver of the program's own may not know the bound.
+    rows = query.cut(await host.reader.ask(query))
+    page = EventPage(decode_event(codec, run, row) for row in rows)
+    page.is_full = rows.is_full
+    return page
 
 
 def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
@@ -242,12 +249,12 @@ async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
     payload = codec.reencrypt(row.payload, place, place) if row.payload else None
     after = 0
     while True:
-        query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE)
-        events: list[EventRow] = await host.reader.ask(query)
+        query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE, bytes_max=PAGE_BYTES)
+        events = query.cut(await host.reader.ask(query))
         made = tuple(_sealed(codec, row.run, event) for event in events)
         size = sum(len(event.payload) for event in made) + len(payload or b"")
         await host.writer.store(SealRun(row.run, row.thread_id, payload, made, size))
-        if len(events) < RESEAL_PAGE:
+        if not events.is_full:
             return
         payload, after = None, events[-1].place
 

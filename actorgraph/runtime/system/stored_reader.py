@@ -14,9 +14,8 @@ import msgspec
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import gap
 from actorgraph.runtime.system.lent_slots import slot_lent
-from actorgraph.runtime.system.stored_events import EVENTS_PAGE
 from actorgraph.superstep.scheduling import RunPlace
-from actorgraph.values.systems import RunEvent
+from actorgraph.values.systems import EventPage, RunEvent
 
 POLL_S = 0.2
 MADE_END = 10**15 - 1
@@ -52,7 +51,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
         place: the run, and its thread.
     """
 
-    page: Callable[[int], Awaitable[list[RunEvent]]]
+    page: Callable[[int], Awaitable[EventPage[RunEvent]]]
     is_over: Callable[[], Awaitable[bool]]
     is_alive: Callable[[], bool]
     left: Callable[[], dict[str, Any]]
@@ -136,7 +135,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
             self._events.extend(gap(self.offset, page[0].offset, await self._elsewhere.values()))
         if page and page[-1].ends:
             await self._elsewhere.is_over()  # the handle's status is then the final one
-        self._is_behind = len(page) == EVENTS_PAGE
+        self._is_behind = page.is_full
         self._events.extend(page)
 
     async def _look_for_the_end(self) -> None:

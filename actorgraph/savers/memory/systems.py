@@ -205,7 +205,7 @@ class MemorySystems:
             events = self._events.get(query.run, {})
             places = sorted(place for place in events if place > query.after)
             wanted = places[-1:] if query.newest else places[: query.limit]
-            return [events[place] for place in wanted]
+            return query.cut(events[place] for place in wanted)
         if isinstance(query, CountWaiting):
             return [self._count_waiting(query)]
         if isinstance(query, ListWaiting):

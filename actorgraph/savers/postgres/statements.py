@@ -430,16 +430,25 @@ FORGET: tuple[LiteralString, ...] = (
     f"{_LEFT_OVER} AND run = %s",
 )
 SELECT_EVENTS: LiteralString = """
-SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
-ORDER BY place LIMIT %s
+SELECT place, created, payload, crc FROM (
+    SELECT *, sum(octet_length(payload)) OVER (ORDER BY place) - octet_length(payload) AS before
+    FROM (
+        SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
+        ORDER BY place LIMIT %s
+    ) l
+) e WHERE before < %s ORDER BY place
 """
 SELECT_EVENTS_OF_RUNS: LiteralString = """
 SELECT a.number, e.place, e.created, e.payload, e.crc
-FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) WITH ORDINALITY AS a (run, after, most, number)
+FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bigint[])
+    WITH ORDINALITY AS a (run, after, most, bytes, number)
 CROSS JOIN LATERAL (
-    SELECT place, created, payload, crc FROM events WHERE run = a.run AND place > a.after
-    ORDER BY place LIMIT a.most
-) e ORDER BY a.number, e.place
+    SELECT *, sum(octet_length(payload)) OVER (ORDER BY place) - octet_length(payload) AS before
+    FROM (
+        SELECT place, created, payload, crc FROM events WHERE run = a.run AND place > a.after
+        ORDER BY place LIMIT a.most
+    ) l
+) e WHERE e.before < a.bytes ORDER BY a.number, e.place
 """
 SELECT_NEWEST_EVENT: LiteralString = """
 SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s

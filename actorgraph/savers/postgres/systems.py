@@ -65,6 +65,7 @@ from actorgraph.values.systems import (
 
 _UNCHANGED = -1
 """Represents attempts that stay; a stored number of attempts is never that."""
+_NO_BOUND = 2**63 - 1
 _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> its owner; of stored runs only."""
@@ -298,6 +299,8 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         values = (query.run, Int8(query.after), Int8(query.limit))
+        if not query.newest:
+            values = (*values, Int8(_bytes_max(query)))
         return [check_event(query, row[:-1], row[-1]) for row in ask((text, values))]
     if isinstance(query, CountWaiting):
         values = (Int8(query.now), Texts(("", *query.builds)), Int8(query.limit))
@@ -338,11 +341,17 @@ def _answer_events(
 ) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {place: [] for place in queries}
     places = list(queries)
-    asked = arrays((query.run, query.after, query.limit) for query in queries.values())
+    asked = arrays(
+        (query.run, query.after, query.limit, _bytes_max(query)) for query in queries.values()
+    )
     for number, *columns, crc in ask((sql.SELECT_EVENTS_OF_RUNS, asked)):
         place = places[number - 1]
         found[place].append(check_event(queries[place], tuple(columns), crc))
     return found
+
+
+def _bytes_max(query: ReadEvents) -> int:
+    return _NO_BOUND if query.bytes_max is None else max(1, query.bytes_max)
 
 
 def _answer_runs(

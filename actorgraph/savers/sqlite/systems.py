@@ -6,6 +6,7 @@ clock, not their own.
 
 import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -190,8 +191,10 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     """Answer a query for runs or events."""
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
-        rows = connection.execute(text, (query.run, query.after, query.limit)).fetchall()
-        return [check_event(query, row[:-1], row[-1]) for row in rows]
+        # Rows that the page has no room for are not read. An open cursor would hold the
+        # transaction, also behind a damaged row.
+        with closing(connection.execute(text, (query.run, query.after, query.limit))) as rows:
+            return query.cut(check_event(query, row[:-1], row[-1]) for row in rows)
     if isinstance(query, CountWaiting):
         where = (query.now, query.limit)
         return [WaitingCount(*connection.execute(sql.COUNT_WAITING, where).fetchone())]

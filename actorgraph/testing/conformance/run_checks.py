@@ -256,6 +256,8 @@ async def events_are_kept_in_order(bench: Bench) -> None:
         reads = {
             "all": (ReadEvents(ONE, "t", 0, 9), rows[:5]),
             "a page": (ReadEvents(ONE, "t", 2, 2), rows[2:4]),
+            "few bytes": (ReadEvents(ONE, "t", 1, 9, bytes_max=2), rows[1:3]),
+            "one event above the bytes": (ReadEvents(ONE, "t", 1, 9, bytes_max=0), rows[1:2]),
             "the newest": (ReadEvents(ONE, "t", 0, 9, newest=True), rows[4:5]),
             "of another run": (ReadEvents(TWO, "u", 0, 9), []),
         }

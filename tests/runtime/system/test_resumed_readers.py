@@ -12,7 +12,7 @@ from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
 from actorgraph.runtime.system import stored_reader as stored_readers
 from actorgraph.runtime.system.stored_reader import POLL_S, RemoteRun, StoredReader
 from actorgraph.values.commits import CommitOutcome, Refused, Request
-from actorgraph.values.systems import RunEvent, StoreEvents
+from actorgraph.values.systems import EventPage, EventRow, ReadEvents, RunEvent, StoreEvents
 from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
@@ -258,12 +258,12 @@ class TestTheEndElsewhere:
     def reader(self, stored: list[RunEvent], *, alive: bool, comes: bool) -> StoredReader:
         looks = 0
 
-        async def page(after: int) -> list[RunEvent]:
+        async def page(after: int) -> EventPage[RunEvent]:
             nonlocal looks
             looks += 1
             if comes and looks == 5:
                 stored.append(RunEvent(2, "end", {"status": "success", "reason": ""}))
-            return [event for event in stored if event.offset > after]
+            return EventPage(event for event in stored if event.offset > after)
 
         async def values() -> Any:
             return {}
@@ -305,12 +305,16 @@ class TestLooks:
         """Nothing was stored, read or waited for yet."""
         self.stored = [RunEvent(1, "metadata", {})]
         self.asked: list[str] = []
+        self.is_full = False
         self.coming = [RunEvent(2, "updates", {}), RunEvent(3, "end", {})]
 
     def reader(self, is_over: Any) -> StoredReader:
-        async def page(after: int) -> list[RunEvent]:
+        async def page(after: int) -> EventPage[RunEvent]:
             self.asked.append("page")
-            return [event for event in self.stored if event.offset > after]
+            found = EventPage(event for event in self.stored if event.offset > after)
+            found.is_full = self.is_full
+            self.is_full = False
+            return found
 
         async def over() -> bool:
             self.asked.append("row")
@@ -343,6 +347,31 @@ class TestLooks:
 
         assert told == ["metadata", "updates", "end"]
         assert self.asked == ["page", "pause", "page", "pause", "page", "row"]
+
+    async def test_a_reader_reads_on_after_a_full_page(self):
+        """
+        After a page that ended at its bounds it doesn't wait for news: more may be stored.
+        """
+        self.is_full = True
+        told = await kinds(self.reader(lambda: False))
+
+        assert told == ["metadata", "updates", "end"]
+        assert self.asked[:3] == ["page", "page", "row"]
+
+    def test_a_page_ends_at_its_bytes(self):
+        """
+        The event that reaches the bytes is the last one; one event may be of any size.
+        """
+        rows = [EventRow(n, n, b"x" * 10) for n in range(1, 10)]
+
+        def cut(limit: int, bytes_max: int | None):
+            page = ReadEvents(b"", "t", 0, limit, bytes_max=bytes_max).cut(rows)
+            return len(page), page.is_full
+
+        assert cut(20, 20) == (2, True)
+        assert cut(20, 1) == (1, True)
+        assert cut(3, None) == (3, True)
+        assert cut(20, 1000) == (9, False)
 
     async def test_events_stored_just_before_the_end_are_read(self):
         """
