@@ -491,6 +491,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "limits of counts": (asked(CountWaiting, limit=99), OFFERS),
     "offsets": (asked(ReadEvents, after=0), EVENTS),
     "limits of pages": (asked(ReadEvents, limit=99), EVENTS),
+    "bytes of pages": (asked(ReadEvents, bytes_max=None), EVENTS),
     "the newest event": (asked(ReadEvents, newest=False), EVENTS),
     "open runs of owners": (rows_of(OwnerRow, runs=0), LEASES),
     "adopted runs of owners": (rows_of(OwnerRow, adopted=0), LEASES),
