@@ -153,7 +153,7 @@ async def answer(handler: Handler, call: StudioCall) -> Response:
         call.principal = await call.access.principal(call.request)
         if call.request.method == "POST":
             await _read_form(call)
-        return await handler(call)
+        return await _handled(handler, call)
     except HttpProblem as error:
         return call.page("message.html", error.status, title="Not done", text=error.detail)
     except ActorGraphError as error:
@@ -168,6 +168,17 @@ async def answer(handler: Handler, call: StudioCall) -> Response:
         event("error", "studio.failed", path=call.request.url.path, error=repr(error))
         text = "Internal error; the log has it"
         return call.page("message.html", 500, title="Not done", text=text)
+
+
+async def _handled(handler: Handler, call: StudioCall) -> Response:
+    """Call a handler; a page waits for an absent database no longer than a route does."""
+    server = call.source.server
+    if server is None:
+        return await handler(call)
+    if call.request.method == "POST":
+        await server.patience.wait_for(server.patience.ask)
+        return await handler(call)
+    return await server.patience.wait_for(lambda: handler(call))
 
 
 async def _read_form(call: StudioCall) -> None:

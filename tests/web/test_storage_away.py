@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
+import anyio.to_thread
 import httpx
+import psycopg
 import pytest
 
 from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, PostgresStore, SqliteStore
 from actorgraph.studio import Studio
 from actorgraph.web import GraphRoutes
+from actorgraph.web.requests import storage_patience
 from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.requests.storage_patience import AWAY_S
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.gates import PATIENCE_S
 from tests.support.tcp_proxy import proxied
@@ -111,6 +116,73 @@ async def test_every_route_says_to_come_again_while_postgresql_is_away(postgres,
     }
     assert wrong == {}
     assert again.status_code == 200
+
+
+WAITS_S = AWAY_S + 2.0
+"""Seconds within which an answer must come; the time limits of the saver are 30."""
+
+
+async def test_every_short_route_says_so_within_seconds(postgres, schema):
+    """
+    With default limits no short route waits longer for PostgreSQL than `AWAY_S`; none has written.
+    """
+    answers: dict[Any, httpx.Response] = {}
+    took_s: dict[Any, float] = {}
+    with proxied(postgres.socket) as proxy:
+        saver = PostgresSaver(proxy.url, schema=schema)
+        store = PostgresStore(proxy.url, schema=schema)
+        async with served(saver, store) as (client, run_id):
+
+            async def ask(one: Endpoint) -> None:
+                began = anyio.current_time()
+                answer = await client.request(one.method, path_of(one, run_id), json=body_of(one))
+                answers[one.method, one.path] = answer
+                took_s[one.method, one.path] = anyio.current_time() - began
+
+            proxy.stall(refuses=True)
+            proxy.reset()
+            async with anyio.create_task_group() as group:
+                for one in ENDPOINTS:
+                    if one.path not in WITHOUT_STORAGE and not one.stays_open:
+                        group.start_soon(ask, one)
+            proxy.resume()
+            made = await client.get("/threads/new")
+            again = await client.get("/threads/t")
+
+    assert {
+        route: answer.text for route, answer in answers.items() if answer.status_code != 503
+    } == {}
+    assert {route: s for route, s in took_s.items() if s > WAITS_S} == {}
+    assert (made.status_code, again.status_code) == (404, 200)
+
+
+async def test_a_slow_answer_of_a_server_that_is_there_is_waited_for(postgres, schema, monkeypatch):
+    """
+    A request isn't given up for its length alone: only while the server can't be reached.
+    """
+    monkeypatch.setattr(storage_patience, "AWAY_S", 0.05)
+    monkeypatch.setattr(storage_patience, "LOOK_S", 0.01)
+    saver = PostgresSaver(postgres.url, schema=schema)
+    locked = anyio.Event()
+
+    def lock(connection: Any) -> None:
+        connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
+        connection.execute("LOCK TABLE threads IN ACCESS EXCLUSIVE MODE")
+        anyio.from_thread.run_sync(locked.set)
+        connection.execute("SELECT pg_sleep(0.5)")
+        connection.commit()
+
+    async with served(saver, InMemoryStore()) as (client, _):
+        with psycopg.connect(postgres.url) as connection:
+            async with anyio.create_task_group() as group:
+                group.start_soon(anyio.to_thread.run_sync, lock, connection)
+                await locked.wait()
+                began = anyio.current_time()
+                answer = await client.get("/threads/t")
+                took_s = anyio.current_time() - began
+
+    assert answer.status_code == 200
+    assert took_s > 0.3
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

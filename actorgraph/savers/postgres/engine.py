@@ -39,6 +39,7 @@ from actorgraph.storage.postgres.connections import (
     holder_of,
 )
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
+from actorgraph.storage.postgres.reach import Reach
 from actorgraph.storage.postgres.sessions import (
     History,
     ReplacedSession,
@@ -97,6 +98,7 @@ class Engine:
         self._options = options
         self._limits = limits = options.limits
         self.clock = StoreClock()
+        self.reach = Reach()
         make = partial(
             connection_source,
             conn,
@@ -104,6 +106,7 @@ class Engine:
             answer_timeout_s=limits.answer_s,
             prepare=register_dumpers,
             writes=not options.read_only,
+            reach=self.reach,
         )
         self._writing = make()
         self._renewing = make(answer_timeout_s=min(limits.answer_s, RENEWAL_ANSWER_S))

@@ -141,6 +141,11 @@ class PostgresBackend:
         return self._engine.sessions_renewed
 
     @property
+    def away_s(self) -> float:
+        """Seconds since the server can't be reached, as far as is known; else 0."""
+        return self._engine.reach.away_s
+
+    @property
     def store_clock(self) -> StoreClock:
         """The server's clock, by which runs are due."""
         return self._engine.clock

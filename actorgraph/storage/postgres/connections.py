@@ -30,6 +30,7 @@ from actorgraph.storage.postgres.parameters import (
     CONNECTION_DEFAULTS,
     CONNECTION_ENCODING,
 )
+from actorgraph.storage.postgres.reach import Reach
 from actorgraph.storage.postgres.sessions import ServerSessions
 from actorgraph.storage.postgres.watchdog import AnswerWatchdog, Link
 
@@ -89,6 +90,7 @@ class OwnConnections:
         prepare: called with each new connection.
         connections_max: limit of open connections; None for as many as there are callers.
         writes: whether a session that can't write is replaced.
+        reach: learns whether the server can be reached.
 
     Attributes:
         renewed: sessions that were given up so far, because they were lost or couldn't be used.
@@ -104,12 +106,14 @@ class OwnConnections:
         prepare: Prepare | None = None,
         connections_max: int | None = None,
         writes: bool = True,
+        reach: Reach | None = None,
     ) -> None:
         given = conninfo_to_dict(conninfo)
         connect_s = max(1, min(CONNECT_TIMEOUT_S, round(answer_timeout_s)))
         defaults = {**CONNECTION_DEFAULTS, "connect_timeout": connect_s}
         self._parameters: dict[str, Any] = {**defaults, **given, **CONNECTION_ENCODING}
         self.sessions = ServerSessions(own=True, writes=writes)
+        self._reach = reach or Reach()
         self._prepare = prepare
         self._slots = _Slots(connections_max, answer_timeout_s)
         self._watchdog = AnswerWatchdog(answer_timeout_s, self._connect)
@@ -121,9 +125,10 @@ class OwnConnections:
     @contextmanager
     def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> Generator[Link]:
         """See `ConnectionSource.lease`."""
-        with self._slots.taken(extra_s):
+        with self._slots.taken(extra_s), self._reach.tried():
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
+            is_new = connection is None or connection.closed
             if connection is None or connection.closed:
                 connection = self._connect()
                 self.connected = True
@@ -132,6 +137,8 @@ class OwnConnections:
             try:
                 with self._watchdog.watching(connection, patient=patient, extra_s=extra_s):
                     self.sessions.of(connection)
+                    if is_new:
+                        self._reach.found()
                     yield connection
             except psycopg.Error as error:
                 self.sessions.failed(connection, error)
@@ -208,16 +215,22 @@ class LentPool:
 
     Args:
         pool: has a method `connection()`, a context manager.
-        answer_timeout_s, prepare: as for `OwnConnections`.
+        answer_timeout_s, prepare, reach: as for `OwnConnections`.
     """
 
     renews = True
     connected = True
 
     def __init__(
-        self, pool: Any, *, answer_timeout_s: float, prepare: Prepare | None = None
+        self,
+        pool: Any,
+        *,
+        answer_timeout_s: float,
+        prepare: Prepare | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self._pool = pool
+        self._reach = reach or Reach()
         self._prepare = prepare
         self.sessions = ServerSessions(own=False)
         self._watchdog = AnswerWatchdog(answer_timeout_s)
@@ -226,6 +239,7 @@ class LentPool:
     def lease(self, *, patient: bool = False, extra_s: float = 0.0) -> Generator[Link]:
         """See `ConnectionSource.lease`."""
         with (
+            self._reach.tried(),
             self._pool.connection() as lent,
             _borrowed(lent, self._prepare) as connection,
             self._watchdog.watching(connection, patient=patient, extra_s=extra_s),
@@ -328,6 +342,7 @@ def connection_source(
     nests: bool = False,
     connections_max: int | None = None,
     writes: bool = True,
+    reach: Reach | None = None,
 ) -> ConnectionSource:
     """Make the source of connections for the argument of a saver or a store.
 
@@ -335,21 +350,16 @@ def connection_source(
         given: a connection string, a `psycopg.Connection`, or a pool of these. Of asynchronous
             ones only the address is taken.
         owner: the class that takes the argument, for errors.
-        answer_timeout_s, prepare, connections_max, writes: as for `OwnConnections`.
+        answer_timeout_s, prepare, connections_max, writes, reach: as for `OwnConnections`.
         nests: as for `LentPostgresConnection`.
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
+    common: Any = {"answer_timeout_s": answer_timeout_s, "prepare": prepare, "reach": reach}
     address = given if isinstance(given, str) else _address_of(given)
     if address is not None:
         try:
-            return OwnConnections(
-                address,
-                answer_timeout_s=answer_timeout_s,
-                prepare=prepare,
-                connections_max=connections_max,
-                writes=writes,
-            )
+            return OwnConnections(address, connections_max=connections_max, writes=writes, **common)
         except psycopg.Error as error:
             raise InvalidConfigError(
                 f"the connection string can't be parsed: {str(error).strip()}",
@@ -360,7 +370,7 @@ def connection_source(
             given, answer_timeout_s=answer_timeout_s, prepare=prepare, nests=nests
         )
     if _is_pool(given):
-        return LentPool(given, answer_timeout_s=answer_timeout_s, prepare=prepare)
+        return LentPool(given, **common)
     driver = type(given).__module__.partition(".")[0]
     raise InvalidConfigError(
         f"{owner} can't use a {type(given).__name__}"

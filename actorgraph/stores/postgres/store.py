@@ -102,6 +102,11 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
         self._transact(lambda _: None, writes=False)
         return super().setup()
 
+    @property
+    def away_s(self) -> float:
+        """Seconds since the server can't be reached, as far as is known; else 0."""
+        return self._transactions.reach.away_s
+
     def check_place(self) -> None:
         """Check that the server can be reached and takes writes; blocking.
 

@@ -8,6 +8,7 @@ from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
 from actorgraph.storage.postgres.connections import connection_source, holder_of
+from actorgraph.storage.postgres.reach import Reach
 from actorgraph.storage.postgres.sessions import (
     History,
     ReplacedSession,
@@ -45,12 +46,14 @@ class Transactions:
         self._begin = limits.within(quoted(schema))
         self._slow_s = limits.answer_s * (SLOW_TIMES - 1)
         self._begin_slow = limits.longer(self._slow_s).within(quoted(schema))
+        self.reach = Reach()
         self._source = connection_source(
             conn,
             owner="PostgresStore",
             answer_timeout_s=limits.answer_s,
             nests=True,
             connections_max=1,
+            reach=self.reach,
         )
         self._replaced = ReplacedSession(self._source.sessions)
         self._ready = False

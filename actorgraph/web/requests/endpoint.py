@@ -7,6 +7,7 @@ the state that all endpoints of one server share.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
@@ -46,6 +47,7 @@ from actorgraph.web.requests.readiness import Readiness
 from actorgraph.web.requests.refusals import Refusals
 from actorgraph.web.requests.request_limits import Limits, StreamSlots, check_values
 from actorgraph.web.requests.state_updates import StateUpdates
+from actorgraph.web.requests.storage_patience import StoragePatience
 from actorgraph.web.requests.thread_registry import (
     GRAPH,
     Registry,
@@ -73,6 +75,7 @@ class Server:
         streams: slots of open event streams.
         temporary: removes temporary threads after their runs.
         readiness: whether saver and store can be used.
+        patience: how long requests wait for a database that is away.
         state_updates: news of states that clients update.
         assistants: the registry of stored assistants.
         crons: the registry of crons.
@@ -104,6 +107,7 @@ class Server:
         self.streams = StreamSlots(limits.streams)
         self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
+        self.patience = StoragePatience(system, store)
         self.state_updates = StateUpdates()
         self.assistants = AssistantRegistry(store)
         self.crons = CronRegistry(store)
@@ -343,13 +347,32 @@ class Endpoint(Struct, frozen=True):
             server.clients.check_weight(request, principal, weight_of(call.body))
         if self.refuse is not None and (refused := self.refuse(call)) is not None:
             return refused
-        await self.admit(call)
-        made = await self.handle(call)
+        made = await self._carried_out(call)
         if isinstance(made, Response):
             return made
         if made is None:
             return Response(status_code=204)
         return Response(await encoded(made), media_type="application/json")
+
+    async def _carried_out(self, call: ApiCall) -> Any:
+        """Admit a call and handle it; both wait for an absent database as `patience` lets them."""
+        patience = call.server.patience
+        if self.stays_open or self.action is None:
+            await self.admit(call)
+            return await self.handle(call)
+        if self.method == "GET":
+            return await patience.wait_for(partial(self._read, call))
+        # A write is never given up: the answer would hide whether it was stored.
+        await patience.wait_for(partial(self._admit_to_write, call))
+        return await self.handle(call)
+
+    async def _read(self, call: ApiCall) -> Any:
+        await self.admit(call)
+        return await self.handle(call)
+
+    async def _admit_to_write(self, call: ApiCall) -> None:
+        await self.admit(call)
+        await call.server.patience.ask()
 
     async def principal(self, server: Server, request: Request) -> Any:
         """Authenticate the request and count it against the client's rate.
