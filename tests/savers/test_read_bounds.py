@@ -95,7 +95,7 @@ class TestHistory:
         """
         values = {"ledgers": "[]", "blobs": "[]", "lists": "[]"}
         with connected(path) as db:
-            statement = "EXPLAIN QUERY PLAN " + schema.SELECT_VALUES.split
+            statement = "EXPLAIN QUERY PLAN " + schema.SELECT_VALUES
             plan = [row[3] for row in db.execute(statement, values)]
 
         assert [line for line in plan if line.startswith("SCAN")] == [

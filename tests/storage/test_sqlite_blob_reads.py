@@ -104,8 +104,8 @@ class TestFetchValues:
 class TestStatements:
     def test_each_read_of_values_leaves_large_ones_out(self):
         """
-        Every SELECT of the saver that returns values is one of `over_values`, but for the merge of
-        list rows, which are bounded.
+        Every SELECT of one checkpoint's values is one of `over_values`; pages and merged
+        list rows are read as a whole.
         """
         selects = {name: text for name, text in vars(schema).items() if name.startswith("SELECT_")}
         plain = {
@@ -114,8 +114,8 @@ class TestStatements:
             if isinstance(text, str) and ("payload" in text or ", input," in text)
         }
 
-        assert plain == {"SELECT_MERGED"}
-        assert sum(isinstance(text, ValueStatement) for text in selects.values()) == 6
+        assert plain == {"SELECT_MERGED", "SELECT_VALUES"}
+        assert sum(isinstance(text, ValueStatement) for text in selects.values()) == 5
 
     @pytest.mark.parametrize("is_old", [True, False])
     def test_threads_with_large_values_are_read_whole(self, tmp_path, is_old):

@@ -117,7 +117,7 @@ class _PageValues:
         Args:
             needs: keys of the rows, as JSON: "ledgers", "blobs" and "lists".
         """
-        for kind, thread, namespace, *columns in fetch_values(connection, sql.SELECT_VALUES, needs):
+        for kind, thread, namespace, *columns in connection.execute(sql.SELECT_VALUES, needs):
             place, named = (thread, namespace), self._threads[thread]
             if kind == sql.OF_LEDGER:
                 row = ledger_row(named, namespace, tuple(columns))

@@ -397,18 +397,17 @@ SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BE
 """Oldest first? -> statement of a page of one namespace, of one thread, of all threads."""
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
-# One statement for all values of a page.
-SELECT_VALUES = over_values(
-    f"""
+# One statement for all values of a page, with the large ones: reading many of them, the memory of
+# copies is used again, and a handle would go the way to each value once more.
+SELECT_VALUES = f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
-    {{w.payload}}, w.crc {{w in writes}}
+    w.payload, w.crc
 FROM json_each(:ledgers) AS j
 CROSS JOIN checkpoints c ON c.thread = j.value ->> 0 AND c.namespace = j.value ->> 1
     AND c.seq = j.value ->> 2
 CROSS JOIN writes w ON w.thread = c.thread AND w.namespace = c.namespace AND w.checkpoint = c.id
 UNION ALL
-SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, {{b.payload}}, b.crc
-    {{b in blobs}}
+SELECT {OF_BLOB}, b.thread, b.namespace, b.channel, b.version, 0, 0, 0, b.payload, b.crc
 FROM json_each(:blobs) AS j
 CROSS JOIN blobs b ON b.thread = j.value ->> 0 AND b.namespace = j.value ->> 1
     AND b.channel = j.value ->> 2 AND b.version = j.value ->> 3
@@ -417,13 +416,11 @@ SELECT {OF_LIST}, r.thread, r.namespace, r.channel, r.lineage, r.start, r.count,
     (SELECT e.start + e.count FROM ranges e
     WHERE e.thread = r.thread AND e.namespace = r.namespace AND e.channel = r.channel
         AND e.lineage = r.lineage ORDER BY e.start DESC LIMIT 1),
-    {{r.payload}}, NULL {{r in ranges}}
+    r.payload, NULL
 FROM json_each(:lists) AS j
 CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
     AND r.channel = j.value ->> 2 AND r.lineage = j.value ->> 3 AND r.start < j.value ->> 4
-""",  # noqa: S608 - the only things put in are the numbers above
-    at=8,
-)
+"""  # noqa: S608 - the only things put in are the numbers above
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
