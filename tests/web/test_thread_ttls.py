@@ -86,6 +86,19 @@ class TestTtls:
         assert len(before) > 1
         assert [one["values"] for one in after] == [before[0]["values"]]
 
+    @pytest.mark.parametrize("minutes", [-5, 0, 1e12, 1e300])
+    @pytest.mark.parametrize("form", ["number", "object"])
+    async def test_minutes_out_of_range_are_refused(self, server, minutes, form):
+        """
+        A time to live that is over already, or ends after ten years, changes nothing.
+        """
+        await server.ask("POST", "/threads", {"thread_id": "t"})
+        ttl = minutes if form == "number" else {"ttl": minutes}
+
+        assert await server.ask("PATCH", "/threads/t", {"ttl": ttl}) == 422
+        await server.sweep(11)
+        assert (await server.ask("GET", "/threads/t"))["thread_id"] == "t"
+
     async def test_an_open_run_keeps_its_thread(self, server):
         """
         A thread is not deleted under a run, however long that takes.

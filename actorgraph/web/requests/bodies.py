@@ -289,13 +289,16 @@ class Superstep(Struct):
     updates: list[SuperstepUpdate]
 
 
+Minutes = Annotated[float, Meta(gt=0, le=DELAY_MAX_S / 60)]
+
+
 class ThreadTtl(Struct):
     """The end of a thread that has not changed for `ttl` minutes.
 
     It is deleted, or only its newest checkpoint is kept.
     """
 
-    ttl: Annotated[float, Meta(gt=0, le=DELAY_MAX_S / 60)]
+    ttl: Minutes
     strategy: Literal["delete", "keep_latest"] = "delete"
 
 
@@ -327,7 +330,7 @@ class ThreadPatch(Struct):
     values: Json | None = None
     messages: list[Json] | None = None
     checkpoint: CheckpointBody | None = None
-    ttl: ThreadTtl | float | None = None
+    ttl: ThreadTtl | Minutes | None = None
 
 
 class ThreadSearch(Struct):
