@@ -120,12 +120,12 @@ def forget_thread(rows: Rows, thread_id: str) -> None:
 def answer(rows: Rows, query: SystemQuery) -> list[Any]:
     """Answer a query for runs, events or owners."""
     match query:
-        case ReadEvents(run, _, after, limit, newest):
+        case ReadEvents(run, _, after, _, newest):
             if newest:
                 last = rows.between("events", key(run, 2**62), run, back=True)
                 return [event for _, event in islice(last, 1) if event.place > after]
             found = rows.between("events", key(run, after + 1), run)
-            return [event for _, event in islice(found, limit)]
+            return query.cut(event for _, event in found)
         case SearchRuns(limit):
             below = rows.between("runs", query.before, back=True)
             fit = (row for _, row in below if is_searched(row, query))

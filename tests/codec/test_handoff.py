@@ -545,5 +545,5 @@ class TestErrors:
         assert why in refused.value.what
         assert refused.value.what[-5:] not in {" None", "JSON:"}
         assert refused.value.do == (
-            "use text without lone surrogates, numbers, booleans, None, lists and dicts"
+            "use text without lone surrogates, numbers, booleans, None, shallow lists and dicts"
         )

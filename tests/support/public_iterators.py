@@ -53,8 +53,8 @@ def _annotations(thing: Any) -> Iterator[tuple[str, Any]]:
     """The result of a function; for a class its methods' results and its attributes."""
     if inspect.isfunction(thing):
         yield thing.__name__, _returned(thing)
-    if not isinstance(thing, type) or not is_ours(thing):
-        return
+    if not isinstance(thing, type) or not is_ours(thing) or issubclass(thing, tuple):
+        return  # what iterates over a tuple holds nothing
     for name, annotation in vars(thing).get("__annotations__", {}).items():
         if not name.startswith("_"):
             yield f"{thing.__name__}.{name}", annotation
@@ -101,5 +101,7 @@ def _by_name() -> dict[str, type]:
 def _iterates(cls: type) -> bool:
     if cls in ITERATING:
         return True
+    if issubclass(cls, tuple):
+        return False
     ours = filter(is_ours, cls.__mro__)
     return any(name in vars(base) for base in ours for name in SPECIAL)
