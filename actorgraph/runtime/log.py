@@ -8,10 +8,10 @@ go to standard error.
 
 import logging
 import sys
-from contextlib import suppress
 from typing import Any
 
 from actorgraph.errors.texts import escape_controls, storable
+from actorgraph.storage.logged_problems import print_unlogged
 
 _LOGGER = logging.getLogger("actorgraph")
 _QUIET = frozenset({"debug", "info"})
@@ -31,10 +31,7 @@ def event(level: str, name: str, /, **fields: Any) -> None:
     try:
         _log(level, name, fields)
     except Exception as error:  # noqa: BLE001 - processors of the application may raise anything
-        if sys.stderr is None:  # as under pythonw; print() would take standard output instead
-            return
-        with suppress(Exception):
-            print(f"actorgraph: {name} was not logged: {error!r}", file=sys.stderr)  # noqa: T201
+        print_unlogged(name, error)
 
 
 def _log(level: str, name: str, fields: dict[str, Any]) -> None:
