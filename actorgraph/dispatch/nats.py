@@ -218,9 +218,10 @@ class _NATSLink:
                 error_cb=_ignore,
                 disconnected_cb=self._cut,
             )
-        await self._make_stream()
+        # Before the request for the stream, whose answer says that the server has both. An answer
+        # to `flush` says less: its ping overtakes what the client has still to send.
         await client.subscribe(f"{self._stream}.news", cb=self._note)
-        await client.flush()  # the server has it now
+        await self._make_stream()
 
     async def _cut(self) -> None:
         self._is_cut = True  # requests are lost with the connection

@@ -12,6 +12,7 @@ from actorgraph.dispatch import NATSDispatcher
 from actorgraph.values.dispatch import Hint
 from tests.dispatch.places import nats_server
 from tests.support.gates import PATIENCE_S
+from tests.support.tcp_proxy import proxied
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +90,16 @@ async def test_a_stream_of_others_is_left_alone(address, stream):
         await NATSDispatcher(address, stream=stream).open(InMemorySaver(), print)
     found = await of_server(address, lambda js: js.stream_info(stream))
     assert found.config.subjects == [f"{stream}.orders"]
+
+
+async def test_an_open_link_hears_news(address, stream):
+    """
+    A link subscribes to news before the request whose answer opens it.
+    """
+    with proxied(int(address.rpartition(":")[2])) as proxy:
+        proxy.requests = bytearray()
+        at = f"nats://127.0.0.1:{proxy.port}"
+        link = await NATSDispatcher(at, stream=stream).open(InMemorySaver(), print)
+        await link.close()
+    news, request = f"SUB {stream}.news", f"STREAM.CREATE.{stream}"
+    assert 0 <= proxy.requests.find(news.encode()) < proxy.requests.find(request.encode())

@@ -17,6 +17,7 @@ class Proxy:
         port: of the same.
         swallowed: how many answers to a batch's COMMIT were swallowed.
         stalled: set when a text of `stall_at` has come.
+        requests: what clients have sent, if a test has put a bytearray here.
     """
 
     def __init__(self, target: str | int) -> None:
@@ -30,6 +31,7 @@ class Proxy:
         self._refuses = False
         self.swallowed = 0
         self.stalled = threading.Event()
+        self.requests: bytearray | None = None
         host, self.port = self._listener.getsockname()
         self.url = f"postgresql://postgres@{host}:{self.port}/postgres"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -128,6 +130,8 @@ class Proxy:
         gate = self._open
         with suppress(OSError):
             while data := source.recv(65_536):
+                if self.requests is not None and not answers:
+                    self.requests += data
                 mark = self._stalls_at.get(answers)
                 if mark is not None and mark in data:
                     del self._stalls_at[answers]
