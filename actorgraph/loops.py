@@ -141,7 +141,7 @@ class Turns:
 
     async def give(self) -> None:
         """Let other tasks run if `TURN_S` are over; may be cancelled then."""
-        if time.perf_counter() - self._began > TURN_S:
+        if time.perf_counter() - self._began > TURN_S and in_event_loop():
             await anyio.lowlevel.checkpoint()
             self._began = time.perf_counter()
 

@@ -11,28 +11,21 @@ savers in memory and in files, which take little time.
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime import caller, portal, worker_threads
-from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime import portal, stepper
 from actorgraph.runtime.saver.hosting import living_host
+from actorgraph.runtime.stepper import stepper_here
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.runtime.task.waiting_threads import lend, take_back
 
 T = TypeVar("T")
-
-DEPTH_OF_TASK: Final = 16
-"""Nested runs that await each other in one task. More would reach the limit of recursion."""
-
 
 READ_S: Final = 10.0
 """Seconds that a read may block an event loop: longer than a file is locked, in most cases."""
@@ -46,6 +39,13 @@ def may_block() -> bool:
     if not in_event_loop():
         return True
     return "ipykernel" in sys.modules and CURRENT.get(None) is None and not portal.is_here()
+
+
+def runs_here() -> bool:
+    """Whether plain graphs run in this thread, by a stepper."""
+    if in_event_loop():
+        return False
+    return stepper_here() is not None or CURRENT.get(None) is None
 
 
 def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
@@ -63,17 +63,9 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
     if in_event_loop():
         return portal.call(function)
     portal.refuse_at_exit()  # greenlets can't be asked then
-    runner = current_runner()
-    if runner is not None:
-        above = CURRENT.get(None)
-        deep = above is not None and above.lineage.depth % DEPTH_OF_TASK == DEPTH_OF_TASK - 1
-        return runner.wait(
-            function if plain else partial(portal.acall, function), in_task=plain and deep
-        )
-    helping = caller.helping_here()
-    if helping is not None:
-        return helping.run(function) if plain else portal.call(function)
-    if CURRENT.get(None) is not None:
+    if plain and runs_here():
+        return stepper.run(function)
+    if CURRENT.get(None) is not None and stepper_here() is None:
         try:
             ended = anyio.from_thread.run(_as_child, function)
         except anyio.NoEventLoopError:
@@ -83,7 +75,7 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
         else:
             return ended.value()
     if plain:
-        return caller.run(function)
+        return stepper.run(function)
     context = copy_context()
     return portal.call(lambda: context.run(function))
 
@@ -146,55 +138,3 @@ def refuse_in_loop(call: str, instead: str) -> None:
 
 def _in_loop(call: str, do: str) -> RunningLoopError:
     return RunningLoopError(f"{call} would block the running event loop", do=do)
-
-
-class StreamWaiting:
-    """Waits for the items of one blocking stream, always in the same event loop.
-
-    Args:
-        plain: as in `block_on`.
-    """
-
-    def __init__(self, *, plain: bool) -> None:
-        self._runner = current_runner()
-        here = plain and self._runner is None and not in_event_loop()
-        self._loop = caller.take() if here and CURRENT.get(None) is None else None
-
-    def wait(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Run an async function and return its result."""
-        if self._loop is not None:
-            return self._loop.wait(function)
-        runner = current_runner()
-        if runner is not None and runner is self._runner:
-            return runner.wait(partial(portal.acall, function))
-        return portal.call(function)
-
-    @property
-    def chunk_waiting(self) -> "Callable[[Broadcast], None] | None":
-        """Runs the loop until a stream has a chunk; None if the loop isn't the caller's."""
-        return None if self._loop is None else self._loop.wait_for_chunk
-
-    def abandon(self, leave: Callable[[], None], close: Callable[[], Awaitable[None]]) -> None:
-        """End the stream where nothing may wait for that.
-
-        Args:
-            leave: asks for its end.
-            close: does the same, and waits for it.
-        """
-        loop, self._loop = self._loop, None
-        if loop is None or sys.is_finalizing():
-            leave()
-            return
-
-        def finish() -> None:  # the loop runs only while something waits for it
-            with suppress(BaseException):
-                loop.wait(close)
-            caller.give_back(loop)
-
-        worker_threads.start(finish)
-
-    def end(self) -> None:
-        """Give the loop back: the stream has ended."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            caller.give_back(loop)

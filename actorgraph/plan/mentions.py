@@ -30,11 +30,6 @@ _DEAD_ENDS: Final = (str, bytes, int, float, complex, type(None))
 _OURS: Final = __name__.partition(".")[0]
 
 
-def starts_tasks(function: object) -> bool:
-    """Whether a function mentions one that has the mark, or another that does."""
-    return any(map(is_marked, reached(function)))
-
-
 def reached(function: object, homes: set[str] | None = None) -> Iterator[object]:
     """Iterate over a function and the objects that it mentions, directly or through others.
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.late_tasks import LateTasks, late_tasks, tasks_in
-from actorgraph.plan.mentions import starts_tasks
 from actorgraph.plan.renames import NO_RENAMES, Renames, renames_of
 from actorgraph.plan.schema import Managed
 from actorgraph.plan.state_objects import Default, Fields
@@ -245,8 +244,6 @@ class Plan:
     """The first node that can't be called without a store; "" for none."""
     plain: bool = field(init=False)
     """Whether no function of it, or of its subgraphs, is async."""
-    _found: list[bool] = field(init=False, repr=False, compare=False)
-    """The answer of `starts_tasks`, once it was asked for."""
     _late: list[LateTasks] = field(init=False, repr=False, compare=False)
     """The answer of `late_tasks`, once it was asked for."""
 
@@ -290,7 +287,6 @@ class Plan:
             ),
             "bare_state": self.bare_state or self.state_keys == (ROOT,),
             "order": {name: place for place, name in enumerate(self.nodes)},
-            "_found": [],
             "_late": [],
             "plain": all(map(_is_plain, everyone.values())),
         }
@@ -301,13 +297,6 @@ class Plan:
     def title(self) -> str:
         """The graph's id for texts: under the name that it has now, as in a system."""
         return f"{self.name}:{self.graph_id.rpartition(':')[2]}"
-
-    @property
-    def starts_tasks(self) -> bool:
-        """Whether one of its functions starts tasks; see `mentions`."""
-        if not self._found:  # not sooner: they may mention objects that are defined later
-            self._found.append(any(map(starts_tasks, self._functions())))
-        return self._found[0]
 
     @property
     def late_tasks(self) -> LateTasks:

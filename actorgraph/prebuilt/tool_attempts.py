@@ -15,6 +15,7 @@ import anyio
 
 from actorgraph.errors import GraphBuildError, NodeTimeoutError, did_you_mean
 from actorgraph.plan.node_policies import Retry, limit_of, retries_of
+from actorgraph.runtime.mailbox import pause
 from actorgraph.runtime.task.functions import kept_step
 from actorgraph.runtime.task.interop import is_control_flow
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
@@ -84,7 +85,7 @@ class ToolPolicies:
                 delay = None if is_control_flow(error) else _delay(policies, attempt, error, scope)
                 if delay is None:
                     raise
-            await anyio.sleep(delay)
+            await pause(delay)
             attempt += 1
             if scope is not None:  # so that the n-th question and call are the n-th again
                 scope.asked, scope.calls, scope.graphs = numbers

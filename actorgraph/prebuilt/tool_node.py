@@ -42,8 +42,7 @@ from actorgraph.prebuilt.tools import (
     tool_of,
     types_of_tool,
 )
-from actorgraph.runtime.caller import helping_here
-from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime.stepper import run_together, stepper_here, steps_here
 from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.interop import is_control_flow, translated
 from actorgraph.runtime.task.operation_spans import OperationSpan
@@ -92,9 +91,12 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             questions[index] = asked
 
     try:
-        async with anyio.create_task_group() as group:
-            for index in range(len(works)):
-                group.start_soon(one, index)
+        if steps_here():
+            await run_together([partial(one, index) for index in range(len(works))])
+        else:
+            async with anyio.create_task_group() as group:
+                for index in range(len(works)):
+                    group.start_soon(one, index)
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     if whole is not None:
@@ -423,7 +425,7 @@ def _wrapped(
     """Call a sync wrapper, where plain functions are called; its tools run on the event loop."""
 
     def run(request: ToolCallRequest) -> Any:
-        if current_runner() is None and helping_here() is None:
+        if stepper_here() is None:
             return anyio.from_thread.run(execute, request)
         return block_on("ainvoke", partial(execute, request), plain=True)
 

@@ -24,9 +24,9 @@ import msgspec
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.sizes import MB, Held, parts_of
+from actorgraph.runtime.stepper import Stepper, stepper_here
 from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
@@ -83,8 +83,7 @@ class Broadcast:
         seen: ids of the messages that the reader has.
         overflowed: called when "close" has closed it.
         arrived: called when a chunk or the end is there, from any thread.
-        calls: makes the calls of plain functions in the reader's own thread; None if its run calls
-            them elsewhere.
+        away: how many functions of the run, inside each other, have the reader's thread.
         waits_for_reader: whether a task begins only when the reader, which has read all chunks,
             waits for another one.
     """
@@ -104,7 +103,7 @@ class Broadcast:
         self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _ignore_overflow
         self.arrived: Callable[[], None] = _ignore_arrival
-        self.calls: InlineCalls | None = None
+        self.away = 0
         self.waits_for_reader = self._wanted = False
         self._subgraphs = subgraphs
         self._when_full = when_full
@@ -168,6 +167,10 @@ class Broadcast:
         if not self.is_full:
             return
         if not in_event_loop():
+            stepper = stepper_here()
+            if stepper is not None:
+                Stepper(self.wait_room()).run()
+                return
             with suppress(anyio.NoEventLoopError):  # a thread that anyio didn't start can't wait
                 anyio.from_thread.run(self.wait_room)
                 return
@@ -195,13 +198,13 @@ class Broadcast:
         It can't read before the function has ended. So nothing may wait for it: chunks of nested
         runs are kept meanwhile, however many, and their tasks begin.
         """
-        return self.calls is not None and self.calls.active > 0
+        return self.away > 0
 
     @property
     def holds(self) -> bool:
         """Whether no task may begin now; see `waits_for_reader`."""
         own = self.waits_for_reader and self._open and (bool(self._items) or not self._wanted)
-        own = own and (self.calls is None or not self.calls.active)
+        own = own and not self.reader_is_away
         return own or (self.above is not None and self.above.holds)
 
     async def wait_wanted(self) -> None:

@@ -7,53 +7,90 @@ Wake-ups    can't be lost: the reader publishes `_parked` before it checks the q
             time, and a sender checks `_parked` after it has added its item
 """
 
-import asyncio
+import math
 import sys
 import threading
+import time
 from asyncio import _get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from types import coroutine
 from typing import Any, Generic, TypeVar
 
 import anyio
 
-from actorgraph.loops import on_trio
+from actorgraph.loops import in_event_loop, on_trio
 
 T = TypeVar("T")
 
 
-class Home:
-    """The thread that runs an event loop; of most loops always the same one.
+class Waiter:
+    """Lets one thread wait for others; it may be woken without need."""
 
-    Attributes:
-        thread: its id; 0 while no thread runs the loop.
-    """
-
-    __slots__ = ("thread",)
-
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
-
-
-class _Threads(threading.local):
-    """The home of the loops of a thread."""
+    __slots__ = ("_lock",)
 
     def __init__(self) -> None:
-        self.home = Home(threading.get_ident())
+        self._lock = threading.Lock()
+        self._lock.acquire(blocking=False)
+
+    def wake(self) -> None:
+        """End the wait, or the next one; from any thread."""
+        with suppress(RuntimeError):  # it has been woken already
+            self._lock.release()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it is woken, or for some seconds."""
+        self._lock.acquire(timeout=timeout_s)
 
 
-_HERE = _Threads()
+class Pause:
+    """What a coroutine of a stepper waits for when it waits for some time.
+
+    Args:
+        end: by `time.monotonic`.
+    """
+
+    __slots__ = ("_end",)
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    def park(self, waiter: Waiter | None) -> None:
+        """Nothing wakes the waiter."""
+
+    def left_s(self) -> float:
+        """Return the seconds that are left."""
+        return self._end - time.monotonic()
 
 
-def home() -> Home:
-    """The home of the running event loop."""
-    found: Home | None = getattr(_get_running_loop(), "home", None)
-    return _HERE.home if found is None else found
+class _Within:
+    """A mailbox that is waited for until some time."""
+
+    __slots__ = ("_box", "_end")
+
+    def __init__(self, box: "Mailbox[Any]", end: float) -> None:
+        self._box, self._end = box, end
+
+    def park(self, waiter: Waiter | None) -> None:
+        self._box.park(waiter)
+
+    def left_s(self) -> float:
+        return 0.0 if self._box.items else self._end - time.monotonic()
 
 
-NO_HOME = Home(0)
-"""Of a loop that has not been seen yet."""
+@coroutine
+def in_stepper(wait: "Mailbox[Any] | Pause | _Within") -> Generator[Any, None, None]:
+    """Wait in a coroutine that a stepper runs."""
+    yield wait
+
+
+async def pause(seconds: float) -> None:
+    """Sleep, in an event loop or in a stepper's coroutine."""
+    if in_event_loop():
+        await anyio.sleep(seconds)
+    else:
+        await in_stepper(Pause(time.monotonic() + seconds))
 
 
 class Mailbox(Generic[T]):
@@ -63,13 +100,13 @@ class Mailbox(Generic[T]):
         items: the queued items. The reader may look at them, and take them from the left itself.
     """
 
-    __slots__ = ("_home", "_loop", "_on_trio", "_parked", "items")
+    __slots__ = ("_loop", "_on_trio", "_parked", "_thread", "items")
 
     def __init__(self) -> None:
         self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None  # of the reader, once it has waited
-        self._home: Home = NO_HOME
+        self._thread = 0
         self._on_trio = False
 
     def __len__(self) -> int:
@@ -101,8 +138,9 @@ class Mailbox(Generic[T]):
         """Take the next item; waits for one. The caller must be the only reader."""
         items = self.items
         while not items:
-            if self._loop is None:
-                self._bind()
+            if self._loop is None and not self._bind():
+                await in_stepper(self)
+                continue
             if self._on_trio:
                 await self._wait_on_trio()
                 continue
@@ -122,8 +160,10 @@ class Mailbox(Generic[T]):
 
     async def wait(self) -> None:
         """Wait until there may be an item; may return without one."""
-        if self._loop is None:
-            self._bind()
+        if self._loop is None and not self._bind():
+            if not self.items:
+                await in_stepper(self)
+            return
         if self._on_trio:
             await self._wait_on_trio()
             return
@@ -136,16 +176,33 @@ class Mailbox(Generic[T]):
         finally:
             self._parked = None
 
-    def _bind(self) -> None:
-        """Remember the reader's loop and its thread, for senders in other threads."""
-        # As `home`, which would be a call more for each answer that is waited for.
-        self._home = getattr(_get_running_loop(), "home", None) or _HERE.home
+    async def wait_until(self, end: float) -> None:
+        """As `wait`, until some time by `time.monotonic`, in a stepper's coroutine."""
+        if not self.items:
+            await in_stepper(_Within(self, end))
+
+    def park(self, waiter: Waiter | None) -> None:
+        """Have a stepper's waiter woken by the next item; None: no longer."""
+        self._parked = waiter
+
+    def left_s(self) -> float:
+        """Return the seconds for which a stepper has to wait at most."""
+        return 0.0 if self.items else math.inf
+
+    def _bind(self) -> bool:
+        """Remember the reader's loop and its thread, for senders in other threads.
+
+        Returns: whether there is a loop; a stepper's coroutine has none.
+        """
+        running = _get_running_loop()
+        self._thread = threading.get_ident()
         if "trio" in sys.modules and on_trio():
             import trio
 
             self._loop, self._on_trio = trio.lowlevel.current_trio_token(), True
         else:
-            self._loop = asyncio.get_running_loop()
+            self._loop = running
+        return self._loop is not None
 
     async def _wait_on_trio(self) -> None:
         import trio
@@ -162,11 +219,16 @@ class Mailbox(Generic[T]):
 
     def _wake(self) -> None:
         """Wake the reader, from any thread."""
+        if self._loop is None:
+            waiter = self._parked
+            if waiter is not None:
+                waiter.wake()
+            return
         if self._on_trio:
             self._wake_trio()
             return
         try:
-            if threading.get_ident() == self._home.thread:
+            if threading.get_ident() == self._thread:
                 place = self._parked
                 if place is not None and not place.done():
                     place.set_result(None)
@@ -180,7 +242,7 @@ class Mailbox(Generic[T]):
         import trio
 
         with suppress(trio.RunFinishedError):  # a finished loop's reader waits no more
-            if threading.get_ident() == self._home.thread and trio.lowlevel.in_trio_run():
+            if threading.get_ident() == self._thread and trio.lowlevel.in_trio_run():
                 self._wake_on_trio()
             else:
                 self._loop.run_sync_soon(self._wake_on_trio)
@@ -269,6 +331,8 @@ async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:
             cancelled. For anything else use `loops.shielded`, which needs a task.
     """
     cancelled: BaseException | None = None
+    if not in_event_loop():
+        return await _wait_shielded_in_stepper(wait)
     while True:
         try:
             # A shield alone is not enough: asyncio.timeout() and task.cancel() pass through it.
@@ -281,3 +345,12 @@ async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:
             if error is cancelled:
                 raise
             cancelled = error
+
+
+async def _wait_shielded_in_stepper(wait: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await wait()
+    except BaseException:
+        # A second signal, or cancellation, gives up the wait.
+        await wait()
+        raise

@@ -5,15 +5,13 @@ starts on first use, and is a daemon thread, so it never keeps a process alive; 
 are drained.
 """
 
-import asyncio
 import atexit
 import concurrent.futures
 import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import ContextVar, copy_context
-from functools import partial
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, cast
 
 import anyio
@@ -198,27 +196,6 @@ def _begin(
     finally:
         BLOCKED.reset(blocked)
         HELD.reset(held)
-
-
-async def acall(function: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Run an async function in the portal, and await its result in another asyncio loop.
-
-    A cancellation cancels the function, and is raised after its end.
-    """
-    context = copy_context()
-    work = partial(call_result, function)
-    with blocking_allowed():  # for a moment, in a loop that only a blocking call waits for
-        future = _PORTAL.get().start_task_soon(lambda: context.run(work, *args))
-    cancelled: BaseException | None = None
-    while not future.done():
-        try:
-            await asyncio.wait((asyncio.wrap_future(future),))
-        except asyncio.CancelledError as error:
-            cancelled = error
-            future.cancel()
-    if cancelled is not None:
-        raise cancelled
-    return future.result().value()
 
 
 def start(function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:

@@ -5,12 +5,11 @@ moments, counted in the thread that calls:
 
 | moments   | the signal comes                                                                    |
 |-----------|-------------------------------------------------------------------------------------|
-| steps     | when a task of the call's event loop gives up control                               |
+| steps     | when the call waits, before and after it carries out an effect, in a nested one too |
 | functions | inside of a node, or between two functions that run in the caller's thread          |
 | storage   | while another thread begins, or has ended, an operation of the saver                |
 """
 
-import asyncio
 import signal
 import threading
 import time
@@ -18,14 +17,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from actorgraph import EmptyInputError
-from actorgraph.runtime import caller, worker_threads
+from actorgraph.runtime import worker_threads
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.runtime.stepper import Stepper
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.faults.cancels import Counted
 from tests.faults.plain_scenarios import PlainOracle, compiled, run_through
 from tests.faults.scenarios import CONFIG, INPUT, Scenario
 from tests.faults.stores import Store, recorded_blocking
@@ -38,7 +38,6 @@ JUDGED = (
     "swallowed",
     "strange errors",
     "handler changed",
-    "tasks left",
     "threads left",
     "still claimed",
     "lost",
@@ -46,10 +45,6 @@ JUDGED = (
 )
 """Counters that must be 0 at every moment."""
 ERRORS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
-
-
-def idle_loops() -> list[caller.CallerLoop]:
-    return vars(caller)["_IDLE"]
 
 
 def busy_threads() -> int:
@@ -119,17 +114,25 @@ class TickingPlan(FaultPlan):
 
 @contextmanager
 def each_step(clicker: Clicker) -> Iterator[None]:
-    """A moment whenever a task of a loop of callers gives up control."""
-    create = caller.CallerLoop.create_task
+    """A moment whenever a blocking call waits, and around each effect."""
+    supervisor, stepper = cast("Any", BlockingSupervisor), cast("Any", Stepper)
+    execute, block = supervisor._execute, stepper._block
 
-    def counted(self: Any, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
-        return create(self, Counted(coroutine, clicker), **options)  # type: ignore[arg-type]
+    def executed(self: Any, effect: Any) -> Any:
+        clicker.tick()
+        answer = execute(self, effect)
+        clicker.tick()
+        return answer
 
-    caller.CallerLoop.create_task = counted  # type: ignore[method-assign]
+    def blocked(self: Any, *args: Any) -> Any:
+        clicker.tick()
+        return block(self, *args)
+
+    supervisor._execute, stepper._block = executed, blocked
     try:
         yield
     finally:
-        caller.CallerLoop.create_task = create  # type: ignore[method-assign]
+        supervisor._execute, stepper._block = execute, block
 
 
 @contextmanager
@@ -218,8 +221,6 @@ class Attempt:
         self.found["handler changed"] += signal.getsignal(number) is not handler
 
     def _look(self, saver: FaultySaver, before: int) -> None:
-        left = [task for loop in idle_loops() for task in asyncio.all_tasks(loop)]
-        self.found["tasks left"] = len(left)
         deadline = time.monotonic() + 1.0
         while busy_threads() > before or abandoned():
             if time.monotonic() > deadline:

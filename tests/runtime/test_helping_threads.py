@@ -11,7 +11,7 @@ from actorgraph import START, InMemorySaver, Send, StateGraph
 from actorgraph.graph import MessagesState
 from actorgraph.messages import AIMessage, HumanMessage
 from actorgraph.prebuilt import ToolNode
-from actorgraph.runtime.run import inline_tasks
+from actorgraph.runtime.run import blocking_supervisor
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultySaver
 from tests.support.gates import PATIENCE_S
@@ -243,7 +243,7 @@ class TestFewThreads:
         """
         Helpers of all calls of a process are counted together.
         """
-        monkeypatch.setattr(inline_tasks, "_LENT", threading.BoundedSemaphore(2))
+        monkeypatch.setattr(blocking_supervisor, "_LENT", threading.BoundedSemaphore(2))
         lock, running, most, both = threading.Lock(), [0], [0], threading.Barrier(2)
 
         def function() -> None:

@@ -40,8 +40,10 @@ from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.loops import on_trio
 from actorgraph.plan import callables
 from actorgraph.plan.plan import NodePlan, Plan
-from actorgraph.runtime import caller, portal
+from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import wait_shielded
+from actorgraph.runtime.stepper import Stepper, stepper_here
+from actorgraph.runtime.task import calling
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.scope import CURRENT
 from tests.support import blocking_quiet
@@ -93,14 +95,14 @@ class BlockingCall:
 
     Attributes:
         home: the test's event loop.
-        loop: the caller's loop that it took; None if another one ran it.
+        stepper: the outermost one of its thread; None if an event loop ran it.
         functions: its functions that run in the test's loop now.
         is_interrupted: whether it was cancelled, or has ended: functions are interrupted.
     """
 
     def __init__(self) -> None:
         self.home = asyncio.get_running_loop()
-        self.loop: caller.CallerLoop | None = None
+        self.stepper: Stepper[Any] | None = None
         self.functions: set[asyncio.Task[Any]] = set()
         self.is_interrupted = False
         self._context = copy_context()
@@ -153,16 +155,16 @@ class BlockingCall:
             del error
 
     async def _end(self, ended: asyncio.Event) -> None:
-        while not ended.is_set():  # a cancellation that comes before the loop is taken is lost
+        while not ended.is_set():  # a cancellation that comes before the stepper is lost
             self.cancel()
             with anyio.move_on_after(AGAIN_S):
                 await ended.wait()
 
     def cancel(self) -> None:
-        """Do what Ctrl-C does: in the functions that wait, and in the loop."""
+        """Do what Ctrl-C does: in the functions that wait, and elsewhere."""
         self._interrupt_functions()
-        if self.loop is not None:
-            self.loop.cancel()
+        if self.stepper is not None:
+            self.stepper.cancel()
 
     def _interrupt_functions(self) -> None:
         self.is_interrupted = True
@@ -180,7 +182,7 @@ class BlockingCall:
 CALL: ContextVar[BlockingCall | None] = ContextVar("blocking_call", default=None)
 WAITS: ContextVar["WaitingFunction | None"] = ContextVar("waiting_function", default=None)
 COUNTS: Counter[str] = Counter()
-"""Of the running test: "runs", and "caller", those of them that took a caller's loop."""
+"""Of the running test: "runs", and "caller", those of them that a stepper ran."""
 
 
 class WaitingFunction:
@@ -256,7 +258,7 @@ async def _outcome(work: Coroutine[Any, Any, T]) -> tuple[T | None, BaseExceptio
 def _is_outside() -> bool:
     """Whether this code is a test's, or a function's of a graph, and not the library's."""
     loop = _get_running_loop()
-    if isinstance(loop, caller.CallerLoop) or portal.is_here():
+    if portal.is_here() or (loop is None and stepper_here() is not None and not FUNCTIONS.here):
         return False
     return loop is None or WAITS.get() is not None or CURRENT.get(None) is None
 
@@ -301,7 +303,7 @@ def _counted(name: str, function: Callable[[], T]) -> T:
         try:
             return function()
         finally:
-            COUNTS["caller"] += call.loop is not None
+            COUNTS["caller"] += call.stepper is not None
     return function()
 
 
@@ -535,14 +537,38 @@ def _task_made(original: Callable[..., None]) -> Callable[..., None]:
     return functools.wraps(original)(method)
 
 
-def _taken(original: Callable[[], caller.CallerLoop]) -> Callable[[], caller.CallerLoop]:
-    def take() -> caller.CallerLoop:
-        loop, call = original(), CALL.get()
-        if call is not None and call.loop is None:
-            call.loop = loop
-        return loop
+class _Functions(threading.local):
+    """Whether this thread is in a function of a graph, and in no stepper above it."""
 
-    return take
+    here = False
+
+
+FUNCTIONS = _Functions()
+
+
+def _in_function(original: Callable[..., T]) -> Callable[..., T]:
+    def call(*args: Any, **more: Any) -> T:
+        before, FUNCTIONS.here = FUNCTIONS.here, True
+        try:
+            return original(*args, **more)
+        finally:
+            FUNCTIONS.here = before
+
+    return call
+
+
+def _noted(original: Callable[..., None]) -> Callable[..., None]:
+    def run_until(self: Stepper[Any], is_there: Any) -> None:
+        call = CALL.get()
+        if call is not None and call.stepper is None:
+            call.stepper = self
+        before, FUNCTIONS.here = FUNCTIONS.here, False
+        try:
+            original(self, is_there)
+        finally:
+            FUNCTIONS.here = before
+
+    return run_until
 
 
 @contextmanager
@@ -556,9 +582,8 @@ def installed() -> Generator[None]:
         patch.setattr(CompiledBase, "__init__", _compiled(CompiledBase.__init__))
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
-        patch.setattr(caller, "take", _taken(caller.take))
-        # The tests' threads are daemons, and so are trio's: functions are called in them all the
-        # same, as in a program's own threads.
-        patch.setattr(caller, "_may_have_greenlets", lambda: True)
+        patch.setattr(Stepper, "run_until", _noted(Stepper.run_until))
+        patch.setattr(calling, "call_user", _in_function(calling.call_user))
+        patch.setattr(calling, "call_inline", _in_function(calling.call_inline))
         blocking_quiet.install(patch)
         yield

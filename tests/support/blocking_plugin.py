@@ -102,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     blocking = sum(count[1] > 0 for count in counts)
     why = Counter(report.longrepr[2] for report in stats.get("skipped", ()))
     terminalreporter.section("blocking driver")
-    terminalreporter.write_line(f"{len(ran)} tests, {blocking} of them took a caller's loop")
-    terminalreporter.write_line(f"{runs} runs by blocking calls, {taken} in a caller's loop")
+    terminalreporter.write_line(f"{len(ran)} tests, {blocking} of them had a stepper")
+    terminalreporter.write_line(f"{runs} runs by blocking calls, {taken} in a stepper")
     for reason, count in why.most_common():
         terminalreporter.write_line(f"{count} not run: {reason.removeprefix('Skipped: ')}")

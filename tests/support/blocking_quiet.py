@@ -1,6 +1,6 @@
 """When blocking calls have gone as far as they can: `settled()` under the blocking driver.
 
-A thread is quiet while its caller's loop waits without having been woken, or while its function
+A thread is quiet while its stepper waits without having been woken, or while its function
 waits for a coroutine of the test's loop. Threads that a run has asked for, and that haven't begun,
 aren't seen: so this holds for runs with one task at a time.
 """
@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from actorgraph.runtime import caller
+from actorgraph.runtime.mailbox import Waiter
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from tests.support import gates
 
 POLL_S = 0.001
@@ -56,38 +57,28 @@ def woken(key: object) -> None:
     _quiet.discard(key)
 
 
-def _select(original: Callable[..., Any]) -> Callable[..., Any]:
-    def select(self: Any, timeout: float | None = None) -> Any:
-        if timeout == 0 or not self._lock.locked():
-            return original(self, timeout)
+def _wait(original: Callable[..., None]) -> Callable[..., None]:
+    def wait(self: Waiter, timeout_s: float) -> None:
         with waiting(self):
-            return original(self, timeout)
+            original(self, timeout_s)
 
-    return select
+    return wait
 
 
 def _wake(original: Callable[..., None]) -> Callable[..., None]:
-    def wake(self: Any) -> None:
+    def wake(self: Waiter) -> None:
         woken(self)
         original(self)
 
     return wake
 
 
-def _entered(original: Callable[..., None]) -> Callable[..., None]:
-    def enter(self: Any) -> None:
-        _working.add(self)
-        original(self)
+def _helps(original: Callable[..., None]) -> Callable[..., None]:
+    def help_(self: Any) -> None:
+        with working(object()):
+            original(self)
 
-    return enter
-
-
-def _left(original: Callable[..., None]) -> Callable[..., None]:
-    def leave(self: Any, *error: object) -> None:
-        original(self, *error)
-        _working.discard(self)
-
-    return leave
+    return help_
 
 
 def _settled(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,9 +97,8 @@ def _settled(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def install(patch: pytest.MonkeyPatch) -> None:
     """Let `settled()` wait for blocking calls too."""
-    selector: Any = caller._Waiting  # noqa: SLF001 - what threads wait in
-    patch.setattr(selector, "select", _select(selector.select))
-    patch.setattr(selector, "wake", _wake(selector.wake))
-    patch.setattr(caller.Helping, "__enter__", _entered(caller.Helping.__enter__))
-    patch.setattr(caller.Helping, "__exit__", _left(caller.Helping.__exit__))
+    patch.setattr(Waiter, "wait", _wait(Waiter.wait))
+    patch.setattr(Waiter, "wake", _wake(Waiter.wake))
+    helper: Any = BlockingSupervisor
+    patch.setattr(helper, "_help", _helps(helper._help))  # noqa: SLF001 - the threads that help
     patch.setattr(gates, "settled", _settled(gates.settled))

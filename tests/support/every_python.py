@@ -29,7 +29,7 @@ INTERPRETER = {
     "tests/plan": "annotations, signatures and byte code of a program's functions",
     "tests/prebuilt": "schemas and docstrings of tools",
     "tests/runtime/test_after_fork.py": "forked processes",
-    "tests/runtime/test_caller_loops.py": "event loops of asyncio and trio in threads of ours",
+    "tests/runtime/test_steppers.py": "a coroutine without an event loop, in threads of ours",
     "tests/runtime/test_ctrl_c.py": "signals between blocking code and an event loop",
     "tests/runtime/test_inline_routers.py": "coroutines that greenlets drive",
     "tests/runtime/test_injection.py": "signatures of nodes",

@@ -18,9 +18,9 @@ from actorgraph.api.batches.batch_results import (
     how_to_go_on,
 )
 from actorgraph.api.batches.batch_work import BatchThreads, BatchWork
-from actorgraph.api.blocking import StreamWaiting
 from actorgraph.errors import OtherLoopError, TwoReadersError
 from actorgraph.loops import current_loop
+from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import wait_shielded
 from actorgraph.superstep.thread_batches import BatchCounts
 
@@ -178,7 +178,6 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
 
     def __init__(self, batch: ThreadBatch[OutputT]) -> None:
         self._batch = batch
-        self._waiting = StreamWaiting(plain=False)
 
     def __iter__(self) -> Self:
         return self
@@ -186,7 +185,7 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
     def __next__(self) -> ThreadResult[OutputT]:
         """Return the next result; raises as `ThreadBatch.__anext__`."""
         try:
-            result = self._waiting.wait(self._batch.pull)
+            result = portal.call(self._batch.pull)
         except BaseException as error:
             self.close()
             if not isinstance(error, Exception):  # Ctrl-C
@@ -205,11 +204,11 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
         """Run the batch to its end, dropping results that were not read, and return its figures."""
         for _ in self:
             pass
-        return self._waiting.wait(self._batch.summary)
+        return portal.call(self._batch.summary)
 
     def close(self) -> None:
         """End the batch, if it goes on, and wait until its runs have stored their finished work."""
-        self._waiting.wait(self._batch.aclose)
+        portal.call(self._batch.aclose)
 
     def __enter__(self) -> Self:
         """Begin with the first result."""

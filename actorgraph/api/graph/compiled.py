@@ -35,6 +35,7 @@ from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.overrides import show_methods_of
 from actorgraph.ports import Cache
+from actorgraph.runtime.stepper import here_or_in_portal
 from actorgraph.runtime.task.result_cache import cache_namespace
 from actorgraph.values.checkpoint import ResumeTarget
 from actorgraph.values.commands import Command, GraphOutput
@@ -334,7 +335,7 @@ class CompiledStateGraph(
                 )
         policies = [(self.plan.nodes[name].cache, name) for name in names]
         spaces = [cache_namespace(p, self.graph_id, name) for p, name in policies if p is not None]
-        await cache.aclear(spaces)
+        await here_or_in_portal(cache.aclear, spaces)
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
         """Blocking version of `aclear_cache`."""

@@ -39,6 +39,7 @@ from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
+from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import Command, GraphOutput
@@ -558,6 +559,8 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
 
 
 async def _chunks_of(stream: ChunkStream[Any]) -> list[Any]:
+    if steps_here():
+        return list(stream.read_here())
     async with stream:
         return [chunk async for chunk in stream]
 

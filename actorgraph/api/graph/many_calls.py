@@ -31,6 +31,15 @@ async def all_of(
     calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
 ) -> list[Any]:
     """Await calls, at most `limit` of them concurrently; return their results in order."""
+    if len(calls) == 1:
+        try:
+            return [await calls[0]()]
+        except GraphInterrupt:
+            raise
+        except Exception as error:
+            if return_exceptions:
+                return [error]
+            raise
     results: list[Any] = [None] * len(calls)
     failures: list[Exception] = []
     pauses: list[GraphInterrupt] = []

@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack, overload
 
 import msgspec
 
-from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
+from actorgraph.api.blocking import refuse_in_loop, runs_here
 from actorgraph.api.graph.setup import CompiledBase, stopping_for
 from actorgraph.api.options import (
     CallOptions,
@@ -26,6 +26,7 @@ from actorgraph.api.options import (
 from actorgraph.api.streams.formats import stream_format_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.loops import in_event_loop
+from actorgraph.runtime import portal
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
@@ -499,28 +500,20 @@ def _blocking_stream(
     # Not by `graph.astream`, which a program may have wrapped: it would see the call twice.
     stream: ChunkStream[Any] = StreamMethods.astream(graph, input, config, **options)
     stream.wait_for_reader()
-    waiting = StreamWaiting(plain=graph.plan.plain)
+    if graph.plan.plain and runs_here():
+        yield from stream.read_here()
+        return
     end = object()
     try:
-        chunk = waiting.wait(partial(_next, stream, end))
-        here = waiting.chunk_waiting
-        while chunk is not end:
+        while (chunk := portal.call(_next, stream, end)) is not end:
             yield chunk
-            chunk = (
-                waiting.wait(partial(_next, stream, end))
-                if here is None
-                else stream.next_here(here, end)
-            )
     finally:
         # The generator may be freed by the garbage collector where nothing may block: inside
         # a loop, or while the interpreter shuts down.
         if in_event_loop() or sys.is_finalizing():
-            waiting.abandon(stream.abandon, stream.aclose)
+            stream.abandon()
         else:
-            try:
-                waiting.wait(stream.aclose)
-            finally:
-                waiting.end()
+            portal.call(stream.aclose)
 
 
 async def _next(stream: ChunkStream[Any], end: object) -> Any:

@@ -5,7 +5,9 @@ generator that holds a task group early is an error on asyncio and on trio. Read
 `break`, `async with` and a cancelled reader all end the run and store its finished work.
 """
 
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, Self
 
 import anyio
@@ -13,14 +15,15 @@ import anyio
 from actorgraph.api.streams.formats import StreamFormat
 from actorgraph.errors import OtherLoopError, SlowReaderError, TwoReadersError
 from actorgraph.errors.tracebacks import from_program
-from actorgraph.loops import current_loop, start_beside
+from actorgraph.loops import current_loop, in_event_loop, start_beside
+from actorgraph.runtime import worker_threads
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
-from actorgraph.runtime.caller import calls_here
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
+from actorgraph.runtime.stepper import Stepper, steps_here
 from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.superstep.handover import raised
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
@@ -38,9 +41,8 @@ class _StreamedRun:
         self._launch = launch
         self._supervisor: Supervisor | None = None
         self._cancelled = False
-        self._loop = current_loop()
+        self._loop = None if steps_here() or not in_event_loop() else current_loop()
         self.broadcast = broadcast
-        self._calls = broadcast.calls = calls_here()  # the reader is in that loop's thread too
         self.outcome: RunOutcome | None = None
         self.done = Gate()
         broadcast.root = namespace_of(launch.address.namespace)
@@ -48,9 +50,6 @@ class _StreamedRun:
 
     async def serve(self) -> None:
         """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
-        calls = self._calls
-        if calls is not None:
-            calls.waiters = self.broadcast.waiters
         try:
             supervisor, effects = await prepare(self._launch)
             # The reader may have left while the thread was loaded, before there was a supervisor
@@ -63,8 +62,6 @@ class _StreamedRun:
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:
-            if calls is not None:
-                calls.waiters = ()
             self.broadcast.end()
             self.done.open()
 
@@ -135,6 +132,11 @@ class _StreamedRun:
     def statistics(self) -> SupervisorStatistics | None:
         """Return the statistics of the run so far; None before it has started."""
         return None if self._supervisor is None else self._supervisor.statistics()
+
+
+def _finish(stepper: Stepper[None]) -> None:
+    with suppress(BaseException):
+        stepper.run()
 
 
 class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
@@ -224,23 +226,29 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
         run.raise_outcome()
         return None
 
-    def next_here(self, wait: Callable[[Broadcast], None], end: object) -> Any:
-        """The next chunk of a stream that has been started, read outside of its loop.
-
-        Args:
-            wait: runs the loop until the broadcast has something.
-            end: returned at the end.
-        """
-        run = self._run
-        while run is not None and not self._ended:
-            if run.broadcast.is_empty:
-                wait(run.broadcast)
-            item: Any = run.broadcast.take()
-            if item is None:
-                self._accept(run, None)
-            elif item is not NOTHING_YET and self._shows(item):
-                return self._format.shaped(item)
-        return end
+    def read_here(self) -> Iterator[ChunkT]:
+        """Run in this thread, where no event loop is, a superstep for each time it is read."""
+        run = self._run = _StreamedRun(self._launch(), self._broadcast)
+        broadcast, stepper = run.broadcast, Stepper(run.serve())
+        broadcast.arrived = stepper.wake
+        try:
+            while not self._ended:
+                item: Any = broadcast.take()
+                if item is NOTHING_YET:
+                    broadcast.want()
+                    stepper.run_until(lambda: not broadcast.is_empty)
+                elif item is None:
+                    self._accept(run, None)
+                elif self._shows(item):
+                    yield self._format.shaped(item)
+        finally:
+            self._ended = True
+            if not stepper.ended:
+                run.cancel()
+                if in_event_loop() or sys.is_finalizing():
+                    worker_threads.start(lambda: _finish(stepper))
+                else:
+                    stepper.run()
 
     def wait_for_reader(self) -> None:
         """Let no task begin before all chunks are read and another one is asked for."""

@@ -20,6 +20,7 @@ from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.texts import error_repr
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import pause
 from actorgraph.runtime.task.live import LiveMode, LiveStream, Writer
 from actorgraph.runtime.task.log_context import task_log_ids
 from actorgraph.runtime.task.scope import TaskScope
@@ -210,5 +211,5 @@ async def wait_for_retry(
         delay_s=round(delay, 3),
         error=error_repr(error),
     )
-    await anyio.sleep(delay)
+    await pause(delay)
     return True

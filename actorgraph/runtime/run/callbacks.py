@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.stepper import here_or_in_portal
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import as_text
@@ -107,12 +108,16 @@ class Lifecycle:
             try:
                 returned = getattr(handler, name)(event)
                 if inspect.isawaitable(returned):
-                    await returned
+                    await here_or_in_portal(_awaited, returned)
             except Exception as error:  # noqa: BLE001 - a handler changes nothing for the run
                 ids = {"thread_id": self._state.thread_id, "run_id": str(self._run)}
                 log_event(
                     "warning", "callback.failed", **ids, callback=name, error=error_repr(error)
                 )
+
+
+async def _awaited(returned: Any) -> None:
+    await returned
 
 
 def lifecycle_of(callbacks: Any, state: RunState, run: bytes) -> Lifecycle | None:

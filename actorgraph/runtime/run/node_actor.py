@@ -29,7 +29,6 @@ from actorgraph.errors import (
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
-from actorgraph.runtime.caller import helping_here, loop_here
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,
@@ -39,6 +38,7 @@ from actorgraph.runtime.run.attempts import (
     wait_for_retry,
 )
 from actorgraph.runtime.run.error_notes import note_missing, note_no_resource
+from actorgraph.runtime.stepper import stepper_here, steps_here
 from actorgraph.runtime.task.cache_reads import Reads, reads_of
 from actorgraph.runtime.task.calling import (
     SYSTEM_LEASE,
@@ -101,7 +101,6 @@ class RunEnvironment(msgspec.Struct):
         warn: takes a kind, a text and the node's function; see `warn_of_node`.
         live: takes live chunks; None if they aren't read.
         inherit: passes a task's config to the LangChain calls in it; None if it needn't.
-        in_threads: whether the loop has something to do while a plain function runs.
     """
 
     plan: Plan
@@ -114,7 +113,6 @@ class RunEnvironment(msgspec.Struct):
     warn: Callable[[str, str, Callable[..., Any]], None]
     live: LiveStream | None
     inherit: Inherit | None = None
-    in_threads: bool = False
 
 
 class Spawns(Protocol):
@@ -122,14 +120,6 @@ class Spawns(Protocol):
 
     def start_soon(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> object:
         """Start a task."""
-        ...
-
-
-class Here(Protocol):
-    """Performs tasks in the caller's thread; see `InlineTasks`."""
-
-    def assign(self, actor: "NodeActor", start: StartTask) -> None:
-        """Add a task. Never waits."""
         ...
 
 
@@ -157,10 +147,9 @@ class NodeActor:
         self._environment = environment
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
-        # anyio finds no loop in a callback, where the event of a helper's task may start this one.
         self._cancellation = anyio.get_cancelled_exc_class() if on_trio() else CancelledError
         self._idle = True
-        self._serves = self._in_threads = self._cancelled = False
+        self._serves = self._cancelled = False
         self._calls = self._running = self._running_max = self._abandoned = 0
 
     @property
@@ -171,7 +160,6 @@ class NodeActor:
     def assign(self, start: StartTask, group: Spawns) -> None:
         """Give it a task. Never waits."""
         self.begin_here()
-        self._in_threads = True  # if the loop is a caller's, other tasks need it meanwhile
         if not self._serves:
             self._serves = True
             group.start_soon(self.serve)
@@ -181,13 +169,6 @@ class NodeActor:
             self._inbox.put(start)
         else:
             group.start_soon(self._child, start)
-
-    @property
-    def can_be_helped(self) -> bool:
-        """Whether another thread may perform its tasks: its outcome never has to wait."""
-        node = self._node
-        cached = node.cache is not None and self._environment.lineage.cache is not None
-        return not (node.is_async or node.retry or cached)
 
     def begin_here(self) -> None:
         """Count a task that is performed by `outcome`, outside of the actor's own task."""
@@ -323,8 +304,6 @@ class NodeActor:
         state = environment.lineage.state  # no superstep ends while a task runs
         if state.has_saver:
             scope.began = time_ns() // 1000
-        if environment.in_threads or self._in_threads:
-            scope.in_thread = True
         if type(start) is StartHandler:
             scope.error = start.error
         context = environment.context.copy()
@@ -450,7 +429,6 @@ class CallActor(NodeActor):
     def assign(self, start: StartTask, group: Spawns) -> None:
         """Start a call. Never waits."""
         self.begin_here()
-        self._in_threads = True  # its caller waits for it in the loop's thread
         scope = self._open[start.task.id] = anyio.CancelScope()
         group.start_soon(self._call, start, scope)
 
@@ -506,22 +484,15 @@ class TaskActors:
         self._of_calls: dict[int, CallActor] = {}
         self._stopped = False
 
-    def assign(self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool) -> None:
-        """Assign a task to its actor. Never waits.
+    def assign(self, start: StartTask, group: Spawns) -> None:
+        """Assign a task to its actor, in whose own task it is performed. Never waits."""
+        self.of(start).assign(start, group)
 
-        Args:
-            group: starts the actor's task.
-            here: performs tasks in the caller's thread; None in other loops.
-            alone: whether no other task is due.
-        """
+    def of(self, start: StartTask) -> NodeActor:
+        """Return the actor of a task, which performs it by `outcome`."""
         if start.task.path[-1] == CALL:
-            self._of_function(self._calls[start.task.id].node).assign(start, group)
-            return
-        actor = self._of_node(start.task.name)
-        if here is not None and (alone or actor.can_be_helped):
-            here.assign(actor, start)
-        else:
-            actor.assign(start, group)
+            return self._of_function(self._calls[start.task.id].node)
+        return self._of_node(start.task.name)
 
     def _of_node(self, name: str) -> NodeActor:
         """The actor of a node, or of an error handler."""
@@ -573,12 +544,11 @@ def was_requested() -> bool:
     the task's next `await`, maybe after the node. A request to end the run cancels a scope
     instead, which stays cancelled.
     """
-    if helping_here() is not None:
-        return False  # raised by a function in a helper's thread
+    if steps_here():
+        stepper = stepper_here()
+        return stepper is not None and stepper.cancelled
     if anyio.current_effective_deadline() == -math.inf:
         return True
-    if loop_here() is not None and (task := asyncio.current_task()) and task.cancelling():
-        return True  # its functions don't see the task that runs them
     task = None if on_trio() else asyncio.current_task()
     while task is not None and task.cancelling():  # else task groups of the next node count it
         task.uncancel()

@@ -31,9 +31,10 @@ from langchain_core.callbacks.manager import (
 from actorgraph.errors import GraphInterrupt
 from actorgraph.loops import on_trio
 from actorgraph.runtime import portal
-from actorgraph.runtime.caller import loop_here
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.calling import InContext, thread_limiter
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import Inherit
@@ -62,7 +63,7 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
     # Handlers of the whole program listen to the run above a nested one already.
     if not callbacks and (launch.place is not None or not CallbackManager.configure().handlers):
         return None
-    waits = not (on_trio() or loop_here() is not None)
+    waits = not (on_trio() or steps_here())
     manager = _configured(launch, waits=waits and not portal.is_here())
     if not manager.handlers:
         return None
@@ -135,7 +136,7 @@ def _manager(waits: bool) -> Callable[..., Manager]:
     return AsyncCallbackManager.configure if waits else CallbackManager.configure
 
 
-class ReportedSupervisor(Supervisor):
+class _Reporting(Supervisor):
     """Supervises a run that is reported. Its end is reported when its thread is free again."""
 
     _callbacks: "GraphCallbacks"
@@ -163,6 +164,14 @@ class ReportedSupervisor(Supervisor):
         await self._callbacks.end(Cancelled())
 
 
+class ReportedSupervisor(_Reporting):
+    """In an event loop."""
+
+
+class ReportedBlockingSupervisor(_Reporting, BlockingSupervisor):
+    """In a blocking call's thread."""
+
+
 class GraphCallbacks:
     """Reports one run.
 
@@ -175,9 +184,10 @@ class GraphCallbacks:
         self._run = run
         self._waits = waits
 
-    def supervisor(self, state: RunState, **parts: Any) -> "ReportedSupervisor":
+    def supervisor(self, state: RunState, **parts: Any) -> _Reporting:
         """See `RunCallbacks.supervisor`."""
-        supervisor = ReportedSupervisor(state, **parts)
+        make = ReportedBlockingSupervisor if steps_here() else ReportedSupervisor
+        supervisor = make(state, **parts)
         supervisor.report(self)
         return supervisor
 

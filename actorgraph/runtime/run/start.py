@@ -19,7 +19,6 @@ from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.errors.warning_places import warn
 from actorgraph.plan.compatibility import other_graph
 from actorgraph.plan.plan import Plan
-from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.own_spans import OwnSpans
@@ -29,6 +28,7 @@ from actorgraph.runtime.run.below import (
     check_shared_values,
     subgraph_of,
 )
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunCallbacks, RunSpans
 from actorgraph.runtime.run.node_warnings import warn_of_node
@@ -41,6 +41,7 @@ from actorgraph.runtime.saver.time_travel import (
     recorded_after,
     time_travel_of,
 )
+from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.nested import NestedPlace, depth_of, never_stored
 from actorgraph.runtime.task.scope import Lineage
 from actorgraph.superstep.begin import begin, begin_named
@@ -290,7 +291,8 @@ async def _prepare_recorded(
 
 def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:
     """Make the supervisor of a run, which is traced and reported if the launch says so."""
-    make = Supervisor if launch.callbacks is None else launch.callbacks.supervisor
+    own = BlockingSupervisor if steps_here() else Supervisor
+    make = own if launch.callbacks is None else launch.callbacks.supervisor
     supervisor: Supervisor = make(state, config=launch.config, context=launch.context, **parts)
     if launch.spans is not None:
         supervisor.observe(launch.spans)
@@ -452,12 +454,6 @@ def _lineage(
         resources=launch.resources,
         above=None if place is None else place.scope,
         nested=place is not None,
-        in_threads=(place is not None and place.scope.in_thread)
-        or (
-            # A caller's thread calls them itself, where it may and none of them starts tasks.
-            (loop := loop_here()) is not None
-            and (launch.template.plan.starts_tasks or loop.inline_calls is None)
-        ),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,

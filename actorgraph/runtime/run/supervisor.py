@@ -8,14 +8,12 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
            its tasks and stores their results under a shield, within a deadline
 """
 
-import asyncio
 import math
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
-from functools import partial
 from typing import Any, assert_never
 
 import anyio
@@ -25,11 +23,9 @@ from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors.texts import error_repr
-from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import NO_HOME, Gate, Mailbox, home, wait_shielded
+from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.run.callbacks import Lifecycle
-from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
 from actorgraph.runtime.run.node_warnings import warn_of_node
@@ -46,7 +42,6 @@ from actorgraph.superstep.advance import advance
 from actorgraph.superstep.limits import undrained_error
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import may_begin_again
-from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     AnswerCall,
     Cancelled,
@@ -102,9 +97,8 @@ class Supervisor:
     lifecycle: Lifecycle | None = None
     _spans: RunSpans | None = None
     _crash: BaseException | None = None
-    _works = False
     _drain_until = math.inf
-    _catching_up: asyncio.Task[None] | None = None
+    _thread = 0  # of the event loop
     _starts = 0  # of tasks, since another task of the loop had a turn
     _end_loan: Callable[[], None] | None = None
 
@@ -130,10 +124,8 @@ class Supervisor:
         self._effects: deque[Effect] = deque()  # to be carried out, in order
         self._caused: list[Event] = []  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
-        self._home = NO_HOME
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
-        self._group: TaskGroup | LateGroup | None = None
-        self._here: InlineTasks | None = None
+        self._group: TaskGroup | None = None
         self._timer = StepTimer(limit, deliver) if (limit := state.policy.step_timeout_s) else None
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
@@ -155,7 +147,6 @@ class Supervisor:
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
-            in_threads=live is not None or self._timer is not None or lineage.in_threads,
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
@@ -181,17 +172,6 @@ class Supervisor:
         """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
-        if self._here is not None and not self._has_left:
-            self._here.soon(self._look)
-
-    def _look(self) -> None:
-        """Handle the events in the mailbox while a task's function waits in `_work`.
-
-        That function may itself wait for what they bring.
-        """
-        if self._here is not None and self._here.works and self._parked:
-            self._parked = False
-            self._catching_up = self._here.start(self._catch_up)
 
     def _announce_leaving(self) -> None:
         """Make the next call on this thread wait until the run has left."""
@@ -229,13 +209,11 @@ class Supervisor:
             await self._notify(outcome)
             return outcome
         outcome = Cancelled()
-        self._home = home()
+        self._thread = threading.get_ident()
         self._calls.limiter = limiter = thread_limiter()
         self._end_loan = loan_of(self._environment.lineage.above, limiter) if BUSY else None
         self._add(effects)
-        loop = None if self._environment.in_threads else loop_here()
-        self._here = None if loop is None else InlineTasks(loop, self._broadcast)
-        async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
+        async with anyio.create_task_group() as self._group:
             try:
                 # A slow reader may hold up a run before it is asked to leave.
                 left = None if self._broadcast is not None else await self._drive()
@@ -257,8 +235,7 @@ class Supervisor:
         break_cycles(self._environment, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
-        if "structlog" in sys.modules:  # else `log_event` would drop it
-            self._log_left(outcome)
+        self._log_if_read(outcome)
         if self.lifecycle is not None:
             await self._notify(outcome)
         return outcome
@@ -296,9 +273,6 @@ class Supervisor:
                     return effect.outcome
                 await self._wait_for(effect)
                 self._carry_out()
-            if self._here and not self._inbox.items and self._performs_here(self._here):
-                await self._work(self._here)
-                continue
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
@@ -310,60 +284,6 @@ class Supervisor:
                 self._handle(event)
         return None
 
-    def _performs_here(self, here: InlineTasks) -> bool:
-        """Whether tasks are performed in this thread now; otherwise helpers perform them."""
-        # Without a thread for a helper it is this one, whatever else has to wait.
-        return self._all_here(here) or not here.lend()
-
-    def _all_here(self, here: InlineTasks) -> bool:
-        """Whether nothing needs the loop while tasks are performed in its thread."""
-        if len(self._state.running) != here.count:
-            return False
-        if here.count == 1:
-            return True
-        # A task that has ended is stored, read, and followed by its error handler or by one that
-        # waits for its place at once, not when the function of a sibling has ended.
-        stores = self._handoff and self._state.policy.durability is not Durability.EXIT
-        follows = self._state.due or self._state.plan.handlers
-        return not (stores or self._broadcast is not None or follows)
-
-    async def _work(self, here: InlineTasks) -> None:
-        """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
-        self._parked = self._works = True
-        try:
-            await here.work(
-                lambda: self._parked and not self._inbox.items and self._performs_here(here)
-            )
-        except BaseException:
-            if self._catching_up is not None:
-                self._catching_up.cancel()
-            raise
-        finally:
-            if self._catching_up is not None:
-                await wait_shielded(partial(here.wait_for, self._catching_up))
-                self._catching_up = None
-            self._parked = self._works = False
-
-    async def _catch_up(self) -> None:
-        """Do what `_drive` would do now, if it did not wait for a task's function in `_work`."""
-        try:
-            while self._crash is None:
-                if self._effects:
-                    if isinstance(self._effects[0], Finish):
-                        break
-                    await self._wait_for(self._effects[0])
-                    self._carry_out()
-                elif self._inbox.items:
-                    event = self._inbox.items.popleft()
-                    if event is not None:
-                        self._handle(event)
-                else:
-                    self._parked = True
-                    break
-        except Exception as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
-            self._crash = error
-        self._catching_up = None
-
     def _deliver(self, event: Event) -> None:
         """Take an event, from any thread.
 
@@ -371,16 +291,8 @@ class Supervisor:
         a task switch, of which a superstep has few. Effects that have to wait are left to the
         supervisor's task; events that come before it has run are queued behind them.
         """
-        here = self._here
-        if threading.get_ident() != self._home.thread:
+        if threading.get_ident() != self._thread:
             self._inbox.put(event)
-            if here is not None:
-                here.soon(self._look)
-        elif here is not None and here.is_hidden:
-            here.from_function(partial(self._deliver, event))
-        elif here is not None and not here.is_in_task:  # of a callback, where nothing can start
-            self._inbox.put(event)
-            self._look()
         elif self._stepping:
             self._caused.append(event)
         elif not self._parked or self._inbox.items:  # queued events came first
@@ -396,19 +308,14 @@ class Supervisor:
                 self._crash = error
             if self._effects and isinstance(self._effects[0], Finish):
                 self._actors.stop()  # now, so that the run need not wait for them
-            if self._crash is None and not self._effects and (self._works or not here):
+            if self._crash is None and not self._effects:
                 self._parked = True
-            elif self._here is not None and self._here.works:
-                self._catching_up = self._here.start(self._catch_up)
             else:
                 self._inbox.put(None)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, CancelRequested):
-            # In a callback of the loop anyio finds none.
-            here = self._here is not None
-            now = asyncio.get_running_loop().time() if here else anyio.current_time()
-            self._drain_until = now + self._drain_timeout_s
+            self._drain_until = anyio.current_time() + self._drain_timeout_s
             if self._drain_scope is None:
                 self._inbox.put(None)  # the run's task makes one
             else:
@@ -448,27 +355,22 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
-                self._starts += self._here is None
+                self._starts += 1
                 if self._starts > self._actors.STARTS_SLICE:
                     return False
-                alone = len(self._state.running) == 1 and not self._here
-                # A task may have to wait until the reader of chunks asks for the next one; one that
-                # is alone waits where it is performed.
-                held = self._broadcast is not None and self._broadcast.holds
-                if held and (self._here is None or not alone):
+                # A task may have to wait until the reader of chunks asks for the next one.
+                if self._broadcast is not None and self._broadcast.holds:
                     return False
                 assert self._group is not None
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._group)
-                self._actors.assign(effect, self._group, self._here, alone=alone)
+                self._actors.assign(effect, self._group)
             case AnswerCall():
                 self._calls.answer(effect)
             case Emit():
                 return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
             case CancelTasks(only):
                 self._actors.cancel(only)
-                if self._here is not None and not only:
-                    self._here.cancel()
             case Finish():
                 return False
             case _:
@@ -520,12 +422,12 @@ class Supervisor:
             self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
-        # While nothing else waits for this thread it may commit by itself. Beside a nested run
-        # functions of the run above may wait for it.
-        nested, busy = self._environment.lineage.nested, self._state.running
-        may_lead = self._here is not None and not nested and not busy
-        self._host.writer.post(commit, self._receipts, may_lead=may_lead)
+        self._host.writer.post(commit, self._receipts, may_lead=self._may_lead())
         return True
+
+    def _may_lead(self) -> bool:
+        """Whether this thread may commit a save by itself: not that of an event loop."""
+        return False
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store their work under a shield, within the deadline."""
@@ -560,6 +462,10 @@ class Supervisor:
                 self._parked = False  # the cancelled wait had set it
             else:
                 return outcome
+
+    def _log_if_read(self, outcome: RunOutcome) -> None:
+        if "structlog" in sys.modules:  # else `log_event` would drop it
+            self._log_left(outcome)
 
     def _log_left(self, outcome: RunOutcome) -> None:
         left = {"outcome": type(outcome).__name__, "step": self._state.step}

@@ -34,7 +34,7 @@ from actorgraph.errors.warning_places import warn
 from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.caller import calls_here, helping_here, is_helping, loop_here
+from actorgraph.runtime.stepper import call_user, stepper_here, steps_here
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
@@ -160,9 +160,9 @@ def call_node(
     if observer is not None and not observer.entered:
         observer.entered = True
         return observer.around(node, given, call_node(plan, node, values, given, scope))
-    if is_helping():
+    if steps_here():
         return _in_helper(plan, node, values, given, scope)
-    if node.one_hop and (scope.in_thread or calls_here() is None):
+    if node.one_hop:
         work = partial(node_writes, plan, node, values, given, scope, here=True)
         return in_thread(work, node.duration)
     return node_writes(plan, node, values, given, scope)
@@ -172,15 +172,19 @@ async def _in_helper(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
 ) -> NodeWrites:
     """As `call_node`, in a thread that helps a caller's: never waits."""
-    helping = helping_here()
-    if helping is not None:
-        helping.scope = scope
+    stepper = stepper_here()
+    if stepper is not None:
+        stepper.scope = scope
     thread = get_ident()
+    before = BUSY.get(thread)
     BUSY[thread] = scope
     try:
         return await node_writes(plan, node, values, given, scope, here=True)
     finally:
-        del BUSY[thread]
+        if before is None:
+            del BUSY[thread]
+        else:
+            BUSY[thread] = before
 
 
 async def node_writes(
@@ -202,9 +206,7 @@ async def node_writes(
             returned = await node.call(given)
         else:
             extra = injected(node.inject, scope)
-            returned = await call_function(
-                node.call, node.is_async, given, extra, inline=not scope.in_thread, here=here
-            )
+            returned = await call_function(node.call, node.is_async, given, extra, here=here)
     except (ParentCommand, BaseExceptionGroup, Exception) as error:
         up = joined(translated(error))
         # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
@@ -285,11 +287,8 @@ async def branch_writes(
                 if inspect.isawaitable(answer):
                     answer = wait_for(answer) if here else await answer
             else:
-                inline = scope is not None and not scope.in_thread
                 answer = await call_function(
-                    *(branch.path, branch.is_async, seen, extra, branch.duration),
-                    inline=inline,
-                    here=here,
+                    *(branch.path, branch.is_async, seen, extra, branch.duration), here=here
                 )
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
@@ -362,7 +361,6 @@ async def call_function(
     extra: dict[str, Any],
     duration: CallDuration | None = None,
     *,
-    inline: bool = False,
     here: bool = False,
 ) -> Any:
     """Call a user's function: here if it is async, in a worker thread if it is plain.
@@ -371,7 +369,6 @@ async def call_function(
         given: the positional argument.
         extra: keyword arguments.
         duration: of a plain one; see `hop`.
-        inline: whether a plain one may be called in this thread, if the loop is a caller's.
         here: whether this thread has no loop, and may block.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
@@ -379,13 +376,9 @@ async def call_function(
     if is_async:
         return await function(given, **extra)
 
-    if here:
-        returned = function(given, **extra)
+    if here or steps_here():
+        returned = call_user(function, given, **extra)
         return wait_for(returned) if inspect.isawaitable(returned) else returned
-    calls = calls_here() if inline else None
-    if calls is not None:
-        returned = await calls.call(partial(function, given, **extra))
-        return await _awaited_in_portal(returned) if inspect.isawaitable(returned) else returned
 
     async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
         return (function(given, **extra),)
@@ -395,22 +388,13 @@ async def call_function(
 
 
 async def call_plain(work: Callable[[], T]) -> T:
-    """Call a plain function that a node needs: here if the loop is a caller's, else in a thread.
+    """Call a plain function that a node needs: in a stepper's thread, else in a worker thread.
 
-    A part of a task calls it in a thread: the other parts run meanwhile. A cancelled call in a
-    worker thread is abandoned.
+    A cancelled call in a worker thread is abandoned.
     """
-    scope = CURRENT.get(None)
-    in_thread = scope is None or scope.in_thread or scope.whole is not None
-    calls = None if in_thread else calls_here()
-    if calls is not None:
-        return await calls.call(work)
+    if steps_here():
+        return call_user(work)
     return await hop(work, thread_limiter())
-
-
-async def _awaited_in_portal(returned: Awaitable[Any]) -> Any:
-    """Await what a plain function has returned where clients of async code live."""
-    return await portal.acall(_awaited, returned)
 
 
 async def _awaited(returned: Awaitable[Any]) -> Any:
@@ -419,6 +403,8 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
 
 def wait_for(returned: Awaitable[T]) -> T:
     """Await what a plain function has returned, from a worker thread."""
+    if steps_here():
+        return portal.call(_awaited, returned)
     try:
         return anyio.from_thread.run(_awaited, returned)
     except anyio.NoEventLoopError:  # a helper's thread
@@ -542,7 +528,7 @@ def call_inline(node: str, branch: BranchPlan, seen: Any, extra: dict[str, Any])
     began = perf_counter()
     answer = branch.path(seen, **extra) if extra else branch.path(seen)
     took = perf_counter() - began
-    if took > SLOW_S and in_event_loop() and loop_here() is None:
+    if took > SLOW_S and in_event_loop():
         _warn(node, branch, took)
     return answer
 

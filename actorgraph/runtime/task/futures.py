@@ -1,10 +1,8 @@
 """TaskFuture: the outcome of a `@task` call. Await it, or wait for its result in a thread."""
 
 import concurrent.futures
-import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import anyio
@@ -13,8 +11,7 @@ import anyio.from_thread
 from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, RunningLoopError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime.inline import current_runner
-from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up
+from actorgraph.runtime.mailbox import Gate
 from actorgraph.values.commands import Interrupt
 
 T = TypeVar("T")
@@ -66,8 +63,6 @@ class TaskFuture(concurrent.futures.Future[T]):
         self._limiter = limiter
         self._gate = Gate()
         self.looked_at = False
-        if current_runner() is not None:
-            self._waiters = _Waiters()
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "running"
@@ -80,10 +75,7 @@ class TaskFuture(concurrent.futures.Future[T]):
             NodeCancelledError: the call was stopped.
             BaseException: the function's error.
         """
-        runner = current_runner()
-        if runner is not None and not self.done():
-            runner.wait(self._gate.wait)  # in a loop that a plain node runs: it blocks this one
-        elif not self.done():
+        if not self.done():
             try:
                 yield from self._gate.wait().__await__()
             finally:
@@ -142,10 +134,6 @@ class TaskFuture(concurrent.futures.Future[T]):
                 "block the event loop that runs the task",
                 do="`await` the future, or call result() in a sync node",
             )
-        runner = current_runner()
-        if runner is not None:
-            runner.wait(partial(self._settled_within, timeout_s))
-            return
         # Threads that wait for calls of sync tasks could take up the whole limit, and the tasks
         # that they wait for would never get a thread: a waiting thread doesn't count.
         limiter = self._limiter
@@ -157,10 +145,6 @@ class TaskFuture(concurrent.futures.Future[T]):
         finally:
             if limiter is not None and lends:
                 _grow(limiter, -1)
-
-    async def _settled_within(self, timeout_s: float | None) -> None:
-        with anyio.fail_after(timeout_s):
-            await self._gate.wait()
 
     def _outcome(self) -> T:
         error = super().exception()
@@ -177,40 +161,6 @@ class TaskFuture(concurrent.futures.Future[T]):
             caller.raised.extend(i for i in error.interrupts if i not in caller.raised)
         elif isinstance(error, GraphDrained):
             caller.drained = error
-
-
-class _Waiters(list[Any]):
-    """The waiters that `concurrent.futures.wait` and `as_completed` register at a future.
-
-    Each waits for an event, which here lets the event loop of the same thread run meanwhile.
-    """
-
-    def append(self, waiter: Any, /) -> None:
-        if type(waiter.event) is threading.Event:
-            waiter.event = _LoopEvent()
-        super().append(waiter)
-
-
-class _LoopEvent(threading.Event):
-    """An event that a plain function may wait for in the thread of the loop that sets it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waiting: Waiting = []
-
-    def set(self) -> None:
-        super().set()
-        for place in tuple(self._waiting):
-            place.put(None)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        runner = current_runner()
-        return super().wait(timeout) if runner is None else runner.wait(partial(self._set, timeout))
-
-    async def _set(self, timeout_s: float | None) -> bool:
-        with anyio.move_on_after(timeout_s):
-            await wait_for_wake_up(self._waiting, self.is_set)
-        return self.is_set()
 
 
 def _grow(limiter: anyio.CapacityLimiter, by: int) -> bool:

@@ -17,6 +17,7 @@ from actorgraph.errors.texts import error_repr
 from actorgraph.errors.warning_places import warn
 from actorgraph.plan.plan import NodePlan
 from actorgraph.ports import Cache
+from actorgraph.runtime.stepper import here_or_in_portal, steps_here
 from actorgraph.runtime.task.cache_reads import ReadingTask, read_values
 from actorgraph.values.constants import RETURN
 from actorgraph.values.policies import CachePolicy
@@ -95,7 +96,10 @@ class ResultCache:
     async def find(self, node: NodePlan, key: Key) -> Any:
         """The value under a key; None if absent or unreadable."""
         try:
-            payload = (await self.cache.aget([key])).get(key)
+            # A blocking call uses the blocking methods: there is no event loop for the others.
+            get: Any = getattr(self.cache, "get", None) if steps_here() else None
+            found = await here_or_in_portal(self.cache.aget, [key]) if get is None else get([key])
+            payload = found.get(key)
             return (
                 None if payload is None else self._codec.decode(payload, entry_at("result", *key))
             )
@@ -112,7 +116,12 @@ class ResultCache:
         """
         place = entry_at("result", *key)
         try:
-            await self.cache.aset({key: (self._codec.encode(value, node.name, place), ttl)})
+            pairs = {key: (self._codec.encode(value, node.name, place), ttl)}
+            put: Any = getattr(self.cache, "set", None) if steps_here() else None
+            if put is None:
+                await here_or_in_portal(self.cache.aset, pairs)
+            else:
+                put(pairs)
         except Exception as error:  # noqa: BLE001 - a failing cache never fails a run
             _warn(node, "could not be stored", error)
 

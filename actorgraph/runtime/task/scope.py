@@ -70,8 +70,6 @@ class Lineage(msgspec.Struct):
         resources: context and stores for its nodes.
         above: the task that it runs in; None for a root run.
         nested: whether it runs in a node of another run.
-        in_threads: whether its plain functions may not be called in the thread of a caller's loop;
-            live chunks and time limits need that thread too, which the supervisor knows itself.
         owns: whether it has the thread's claim itself.
         progress: postpones the idle timeout of a node above; None without one.
         stopping: the run's control and deadline.
@@ -95,7 +93,6 @@ class Lineage(msgspec.Struct):
     resources: RunResources = NO_RESOURCES
     above: "TaskScope | None" = None
     nested: bool = False
-    in_threads: bool = False
     owns: bool = True
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
@@ -169,7 +166,6 @@ class TaskScope:
         messages: sends the messages that the task streams; None if they aren't read.
         progress: called at each sign of progress; None without an idle timeout.
         heartbeat: postpones the idle timeout; set only if there is one.
-        in_thread: whether plain functions may not be called in the thread of the event loop.
         error: the error that an error handler handles; set only for one.
         previous: the return value that the thread's last run saved; set only if there is one.
         reads: what a cached node has read besides its input; None for any other.
@@ -190,7 +186,6 @@ class TaskScope:
     failed_calls: "tuple[TaskFuture[Any], ...]" = ()
     graphs: int = 0
     has_called: bool = False
-    in_thread: bool = False
     key: str = ""
     messages: "MessageTap | None" = None
     observer: "CallObserver | None" = None
@@ -465,6 +460,11 @@ class TaskCalls:
         self.running_steps: dict[str, Gate] = {}
         self.limiter: anyio.CapacityLimiter | None = None
         self.closed = False
+
+    @property
+    def are_open(self) -> bool:
+        """Whether a call, or a step, waits for its outcome."""
+        return bool(self._steps or self._called)
 
     def __getitem__(self, identifier: str) -> TaskCall:
         return self._called[identifier]

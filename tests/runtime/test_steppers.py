@@ -1,10 +1,8 @@
-"""Loops of calling threads: resources, nesting, and what tools of programmers see of them."""
+"""Blocking calls in their own thread: nesting, resources, and what tools of programmers see."""
 
 import asyncio
 import gc
-import math
 import sys
-import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +11,6 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import GraphRecursionError, task
-from actorgraph.runtime import caller
-from actorgraph.runtime.inline import Runner
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import in_a_row
 
@@ -53,71 +49,16 @@ class TestNesting:
 
 
 class TestResources:
-    def test_threads_leave_nothing_behind(self):
-        """
-        Greenlets that have called functions in a thread are freed with it.
-        """
-        graph = in_a_row(
-            {"a": lambda _: None, "b": lambda _: recursive().invoke({"n": 2}) and None}
-        )
-        gc.collect()
-        before = runners()
-        for _ in range(20):
-            thread = threading.Thread(target=graph.invoke, args=({},))
-            thread.start()
-            thread.join(PATIENCE_S)
-        gc.collect()
-
-        assert runners() <= before
-
     @pytest.mark.skipif(not FILES.exists(), reason="needs /proc")
     def test_a_call_opens_no_file(self):
         """
         Hundreds of calls at once need no file descriptor each.
         """
         seen: list[int] = []
-        opened = [caller.take() for _ in range(20)]  # no idle one is left for the call
-
         before = len([*FILES.iterdir()])
         in_a_row({"a": lambda _: seen.append(len([*FILES.iterdir()]))}).invoke({})
-        for loop in opened:
-            caller.give_back(loop)
 
         assert seen == [before]
-
-    def test_connections_in_a_loop_work(self):
-        """
-        A cache's client may connect in the loop of a call, which other threads still wake.
-        """
-
-        async def talk() -> bytes:
-            async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(await reader.readline())
-                writer.close()
-
-            server = await asyncio.start_server(answer, "127.0.0.1", 0)
-            async with server:
-                reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-                writer.write(await asyncio.to_thread(lambda: b"hello\n"))
-                said = await reader.readline()
-                writer.close()
-                return said
-
-        assert caller.run(talk) == b"hello\n"
-
-    def test_timers_come_due_beside_callbacks_that_are_ready(self):
-        """
-        A loop that always has something to do looks for its timers too.
-        """
-
-        async def busy() -> bool:
-            due = asyncio.Event()
-            asyncio.get_running_loop().call_later(0, due.set)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            return due.is_set()
-
-        assert caller.run(busy)
 
 
 class TestTurns:
@@ -161,14 +102,6 @@ class TestTools:
 
         assert open_calls == [0]
 
-    def test_debug_mode_accepts_functions_that_last(self):
-        """
-        The debug mode of asyncio does not complain of a function that blocks here.
-        """
-        in_a_row({"a": lambda _: None}).invoke({})
-
-        assert {loop.slow_callback_duration for loop in caller.idle_loops()} == {math.inf}
-
 
 @task
 def add(number: int) -> int:
@@ -180,7 +113,7 @@ TOOLS = {"add": add}
 
 def test_tasks_in_a_container_run_beside_their_caller():
     """
-    A `@task` of a table of tools is found before the run: a thread may wait for its result.
+    A thread that a function starts may wait for the result of a `@task` of a table of tools.
     """
 
     def node(_: Count) -> dict[str, int]:
@@ -195,20 +128,15 @@ def ignore(_: object) -> None:
     pass
 
 
-def runners() -> int:
-    """How many greenlets there are that call functions."""
-    return sum(type(found) is Runner for found in gc.get_objects())
-
-
 class Held(dict):
     """An input that can be referenced weakly."""
 
 
 class TestEndedRuns:
     @pytest.mark.parametrize("way", ["to its end", "closed"])
-    def test_an_idle_loop_holds_nothing_of_the_stream_before(self, way):
+    def test_nothing_holds_the_input_of_a_stream_that_has_ended(self, way):
         """
-        When a blocking stream has ended, its input is freed although the loop is kept.
+        When a blocking stream has ended, its input is freed.
         """
         graph = in_a_row({"node": lambda state: {"n": state["n"] + 1}}, schema=Count)
         graph.invoke({"n": 0})
@@ -225,4 +153,3 @@ class TestEndedRuns:
         gc.collect()
 
         assert freed() is None
-        assert caller.idle_loops()

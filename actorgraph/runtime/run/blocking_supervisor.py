@@ -1,0 +1,413 @@
+"""The supervisor of a blocking call: the loop around `advance`, in the thread that calls.
+
+Receives   events: from the tasks that it performs and from helpers' threads, from the persistence
+           actor, and requests to cancel
+Order      as `Supervisor`: one event at a time, and its effects in the core's order. Whoever brings
+           an event handles it, and those of others that wait, unless another thread does so now
+           (`_pump`): so the tasks that have ended beside a long function are stored, and `@task`
+           calls of that function are answered
+Tasks      the first due task is performed in the calling thread. While others wait behind one that
+           lasts, helpers' threads take them: the first after half a millisecond, then twice as many
+           for as long as none ends. `@task` calls, and all tasks of a run whose reader wants live
+           chunks or that has a `step_timeout`, are performed by helpers at once
+Ends       as `Supervisor`. A signal's error ends the call, which stores its finished work first;
+           one more signal meanwhile abandons that
+"""
+
+import math
+import threading
+import time
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+from actorgraph.loops import in_event_loop
+from actorgraph.runtime import worker_threads
+from actorgraph.runtime.mailbox import Mailbox, pause
+from actorgraph.runtime.run.node_actor import NodeActor
+from actorgraph.runtime.run.supervisor import Supervisor, break_cycles
+from actorgraph.runtime.stepper import Stepper, stepper_here
+from actorgraph.superstep.advance import advance
+from actorgraph.values.constants import CALL
+from actorgraph.values.ids import TaskId
+from actorgraph.values.policies import Durability
+from actorgraph.values.run import (
+    AnswerCall,
+    Cancelled,
+    CancelRequested,
+    CancelTasks,
+    Effect,
+    Emit,
+    Event,
+    Finish,
+    RunOutcome,
+    Save,
+    Saved,
+    StartTask,
+    StepTimedOut,
+    TaskCancelled,
+)
+from actorgraph.values.stream_items import namespace_of
+
+PATIENCE_S: Final = 0.0005
+"""Seconds that a task may last before others that wait for it get a thread."""
+
+NO_THREAD_S: Final = 0.02
+"""Seconds until a thread is asked for again, if the last one could not be had."""
+
+MAX_THREADS: Final = 256
+_LENT: Final = threading.BoundedSemaphore(MAX_THREADS)
+"""The helpers of all calls of this process."""
+
+Due = tuple[NodeActor, StartTask]
+
+
+class _Ended:
+    """A task that has ended, with its event."""
+
+    __slots__ = ("actor", "event")
+
+    def __init__(self, actor: NodeActor, event: Event) -> None:
+        self.actor, self.event = actor, event
+
+
+class BlockingSupervisor(Supervisor):
+    """Supervises one run of a blocking call; see the module's docstring."""
+
+    _outcome: RunOutcome | None = None
+    _limit_at = math.inf  # of the superstep, by `time.monotonic`
+    _limited: int | None = None
+    _performs: Stepper[Any] | None = None
+    _blocked = False  # an effect has to wait
+
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        super().__init__(*args, **parts)
+        self._events: deque[Event | _Ended] = deque()
+        self._handles = threading.Lock()  # of the thread that handles events
+        self._wakes: Mailbox[None] = Mailbox()
+        self._due: deque[Due] = deque()
+        self._helped: dict[TaskId, tuple[NodeActor, Stepper[Any]]] = {}
+        self._lock = threading.Lock()
+        self._helpers = self._ended = 0
+        self._watched = self._starting = False
+        self._elsewhere = self._environment.live is not None or self._timer is not None
+
+    # --- in the calling thread ---
+
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
+        """See `Supervisor.run`."""
+        if len(effects) == 1 and isinstance(effects[0], Finish):
+            return await super().run(effects)
+        outcome: RunOutcome = Cancelled()
+        self._add(effects)
+        try:
+            outcome = await self._drive_here()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            if self._crash is None:
+                await self._leave_here()
+            raise
+        finally:
+            self._release(self._crash or outcome)
+            break_cycles(self._environment, self._calls, self._receipts)
+        self._log_if_read(outcome)
+        if self.lifecycle is not None:
+            await self._notify(outcome)
+        return outcome
+
+    async def _drive_here(self) -> RunOutcome:
+        wakes, due, stepper = self._wakes, self._due, stepper_here()
+        assert stepper is not None
+        while True:
+            if stepper.is_ending:
+                await pause(0)  # its signal's handler is called here
+            wakes.items.clear()
+            self._pump()
+            if self._crash is not None:
+                raise self._crash
+            if self._outcome is not None:
+                return self._outcome
+            if self._blocked:
+                await self._wait_for_reader(self._effects[0])
+            elif due:
+                await self._begin_due()
+            else:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait for an event."""
+        end = min(self._limit_at, self._drain_until)
+        if end == math.inf:
+            await self._wakes.wait()
+            return
+        await self._wakes.wait_until(end)
+        now = time.monotonic()
+        if now >= self._drain_until:
+            self._log_undrained()
+            self._outcome = Cancelled()
+        elif now >= self._limit_at:
+            self._limit_at = math.inf
+            assert self._limited is not None
+            self._deliver(StepTimedOut(self._limited))
+
+    async def _wait_for_reader(self, effect: Effect) -> None:
+        assert isinstance(effect, Emit)
+        if self._broadcast is not None:
+            for chunk in effect.chunks:
+                await self._broadcast.send(chunk)
+        self._effects.popleft()
+        self._blocked = False
+
+    async def _begin_due(self) -> None:
+        """Perform the first due task, or have helpers perform all."""
+        broadcast = self._broadcast
+        if broadcast is not None and broadcast.holds:
+            await broadcast.wait_wanted()
+            return
+        if self._needs_helpers() and (self._helpers or self._begin_help()):
+            self._watch_due()
+            await self._wait()
+            return
+        with self._lock:
+            if not self._due:  # a helper has taken it
+                return
+            actor, start = self._due.popleft()
+        if self._due:
+            self._watch_due()
+        stepper = self._performs = stepper_here()
+        if broadcast is not None:
+            broadcast.away += 1
+        try:
+            event = await actor.outcome(start)
+        except CancelledError:
+            if not self._was_stopped:
+                raise
+            event = TaskCancelled(start.task.id)
+        finally:
+            self._performs = None
+            if self._was_stopped and stepper is not None:
+                stepper.uncancel()
+            if broadcast is not None:
+                broadcast.away -= 1
+        self._ended += 1
+        self._events.append(_Ended(actor, event))
+
+    _was_stopped = False
+
+    def _needs_helpers(self) -> bool:
+        """Whether this thread performs none of the due tasks, for it has to be free meanwhile.
+
+        A task that has ended is stored, read, and followed by its error handler or by one that
+        waits for its place at once, not when the function of a sibling has ended.
+        """
+        if self._elsewhere:
+            return True
+        if len(self._state.running) == 1:
+            return False
+        stores = self._handoff and self._state.policy.durability is not Durability.EXIT
+        follows = self._state.due or self._state.plan.handlers
+        return bool(stores or self._broadcast is not None or follows)
+
+    async def _leave_here(self) -> None:
+        """Store the finished work of a run that a signal or a cancellation ends."""
+        stepper = stepper_here()
+        if stepper is not None:
+            stepper.uncancel()
+        self._announce_leaving()
+        if self._broadcast is not None:
+            if self._broadcast.root == namespace_of(self._state.namespace):
+                self._broadcast.leave()
+            self._broadcast = None
+        self._blocked = False
+        self._events.append(CancelRequested())
+        await self._drive_here()
+
+    def cancel(self, *, to_others: bool = False) -> None:
+        """See `Supervisor.cancel`."""
+        self._announce_leaving()
+        self._events.append(CancelRequested(to_others))
+        self._pump()
+        self._wakes.put(None)
+
+    # --- in any thread ---
+
+    def _deliver(self, event: Event) -> None:
+        """Take an event, from any thread."""
+        self._events.append(event)
+        if stepper_here() is not None or not in_event_loop():
+            self._pump()
+        elif not self._wakes.is_awaited and not self._may_wait(event):
+            # The calling thread is in a function, which may wait for what follows from this.
+            worker_threads.start(self._pump)
+        self._wakes.put(None)
+
+    def _may_wait(self, event: Event) -> bool:
+        """Whether nothing that the calling thread's function waits for can follow from an event."""
+        alone = len(self._state.running) == 1 and not self._calls.are_open
+        return alone and isinstance(event, Saved)
+
+    def _pump(self) -> None:
+        """Handle the events that wait, unless another thread does so now."""
+        stepper = stepper_here()
+        inside = stepper is not None and stepper.step_in()
+        try:
+            self._handle_all()
+        finally:
+            if inside and stepper is not None:
+                stepper.step_out()
+
+    def _handle_all(self) -> None:
+        while self._events or self._effects:
+            if self._blocked or not self._handles.acquire(blocking=False):
+                return
+            try:
+                self._blocked = not self._context.run(self._drain)
+            except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's thread raises it
+                self._crash = error
+                self._blocked = True
+                self._calls.close()  # a function may wait for one
+            finally:
+                self._handles.release()
+
+    def _drain(self) -> bool:
+        """Handle events; return False before an effect that has to wait, or at the run's end."""
+        effects, events = self._effects, self._events
+        while True:
+            while effects:
+                effect = effects[0]
+                if isinstance(effect, Finish):
+                    self._outcome = effect.outcome
+                    return False
+                if not self._execute(effect):
+                    return False
+                effects.popleft()
+            if not events:
+                return True
+            event = events.popleft()
+            if isinstance(event, _Ended):
+                event.actor.end_here(event.event)  # which reports it
+                continue
+            if isinstance(event, CancelRequested):
+                self._drain_until = time.monotonic() + self._drain_timeout_s
+            self._add(advance(self._state, event))
+
+    def _execute(self, effect: Effect) -> bool:
+        match effect:
+            case Save():
+                while not self._save(effect):
+                    pass
+            case StartTask():
+                self._start(effect)
+            case AnswerCall():
+                self._calls.answer(effect)
+            case Emit():
+                return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
+            case CancelTasks(only):
+                self._cancel_tasks(only)
+            case Finish():
+                return False
+            case _:
+                assert_never(effect)
+        return True
+
+    def _may_lead(self) -> bool:
+        return not self._state.running
+
+    def _start(self, start: StartTask) -> None:
+        actor = self._actors.of(start)
+        actor.begin_here()
+        if self._timer is not None and self._limited != self._state.step:
+            self._limited = self._state.step
+            self._limit_at = time.monotonic() + (self._state.policy.step_timeout_s or math.inf)
+        self._due.append((actor, start))
+        if (start.task.path[-1] == CALL and self._begin_help()) or self._performs is not None:
+            self._watch_due()
+
+    def _cancel_tasks(self, only: Sequence[str]) -> None:
+        with self._lock:
+            gone = [due for due in self._due if not only or due[1].task.id in only]
+            for due in gone:
+                self._due.remove(due)
+            helped = {i: h for i, h in self._helped.items() if not only or i in only}
+            for identifier in helped:
+                del self._helped[identifier]
+        for actor, start in gone:
+            self._events.append(_Ended(actor, TaskCancelled(start.task.id)))
+        for identifier, (actor, stepper) in helped.items():
+            stepper.cancel()
+            self._events.append(_Ended(actor, TaskCancelled(identifier)))
+        if not only and self._performs is not None:
+            self._was_stopped = True
+            self._performs.cancel()
+
+    # --- helpers ---
+
+    def _begin_help(self) -> bool:
+        """Start a helper; returns whether there was a thread for it."""
+        if not _LENT.acquire(blocking=False):
+            return False
+        with self._lock:
+            self._helpers += 1
+        try:
+            worker_threads.start(self._help)
+        except RuntimeError:  # the system has no more threads
+            with self._lock:
+                self._end_help()
+            return False
+        return True
+
+    def _end_help(self) -> None:
+        self._helpers -= 1
+        _LENT.release()
+
+    def _watch_due(self) -> None:
+        with self._lock:
+            needed = bool(self._due) and not self._watched
+            self._watched = self._watched or needed
+        if needed:
+            try:
+                worker_threads.start(self._watch)
+            except RuntimeError:  # the system has no more threads
+                self._watched = False
+
+    def _watch(self) -> None:
+        """Lend threads while tasks wait and none ends."""
+        seen, lent = self._ended, 1
+        while True:
+            with self._lock:
+                if not self._due:
+                    self._watched = False
+                    return
+            time.sleep(PATIENCE_S)
+            if self._ended != seen:
+                seen = self._ended
+                continue
+            count = min(lent, len(self._due))
+            if not all(self._begin_help() for _ in range(count)):
+                time.sleep(NO_THREAD_S)
+            lent *= 2
+
+    def _help(self) -> None:
+        """Perform tasks that wait, in a helper's thread."""
+        while True:
+            broadcast = self._broadcast
+            with self._lock:
+                if not self._due or (broadcast is not None and broadcast.holds):
+                    self._end_help()
+                    return
+                actor, start = self._due.popleft()
+                stepper = Stepper(actor.outcome(start))
+                self._helped[start.task.id] = actor, stepper
+            try:
+                event = stepper.run()
+            except CancelledError:
+                event = TaskCancelled(start.task.id)
+            self._ended += 1
+            with self._lock:
+                known = self._helped.pop(start.task.id, None)
+            if known is not None:
+                self._events.append(_Ended(actor, event))
+                self._pump()
+                self._wakes.put(None)

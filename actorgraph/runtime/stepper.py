@@ -1,0 +1,315 @@
+"""Steppers: run a coroutine in a thread that has no event loop.
+
+A blocking call needs none of what an event loop is for: it is one coroutine, and while that waits
+its thread has nothing else to do. So a coroutine of ours that waits yields what it waits for, and
+the stepper blocks the thread meanwhile.
+
+Waits      a mailbox that is empty, for its next item; or a `Pause`. Anything else is code that
+           needs an event loop, which belongs into the portal
+Nesting    a function that a coroutine calls may step another one in the same thread (a nested
+           graph). A cancellation reaches the steppers above it in that thread too
+Signals    in the main thread they are held while the coroutine runs and waits, and the program's
+           handlers are in place in its functions; see `signals`
+Ends       with the coroutine. `cancel` raises CancelledError in it, once, where it waits now or
+           next; a function that runs is not interrupted
+"""
+
+import threading
+from asyncio import CancelledError, _get_running_loop
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from actorgraph.errors.tracebacks import from_program
+from actorgraph.loops import on_trio
+from actorgraph.runtime import portal, worker_threads
+from actorgraph.runtime.mailbox import Mailbox, Waiter
+from actorgraph.runtime.signals import HeldSignals
+
+T = TypeVar("T")
+
+WAIT_MAX_S: Final = 0.1
+"""Seconds after which a thread that waits looks whether a signal has come.
+
+A signal interrupts the wait, unless it comes in the very instant before.
+"""
+
+
+class _Here(threading.local):
+    stepper: "Stepper[Any] | None" = None
+
+
+_HERE = _Here()
+
+
+def stepper_here() -> "Stepper[Any] | None":
+    """The innermost stepper of this thread; None outside of one."""
+    return _HERE.stepper
+
+
+def steps_here() -> bool:
+    """Whether this code is in a coroutine of a stepper, and in no loop that a function runs."""
+    return _HERE.stepper is not None and _get_running_loop() is None and not on_trio()
+
+
+class Stepper(Generic[T]):
+    """Runs one coroutine; see the module's docstring. One thread at a time may use it."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+        self._waiter = Waiter()
+        self._wait: Any = None  # for what the coroutine waits
+        self.inner: Stepper[Any] | None = None
+        self.signals: HeldSignals | None = None
+        self.cancelled = False
+        self.scope: Any = None
+        self.error: BaseException | None = None
+        self.depth = 0
+        self.in_function = False
+        self.ended = False
+        self.value: T | None = None
+
+    def run(self) -> T:
+        """Run the coroutine to its end.
+
+        Returns: its value.
+        Raises: its error; or what a signal's handler raises, after the coroutine has handled it.
+        """
+        self.run_until(None)
+        return self.value  # type: ignore[return-value]
+
+    def run_until(self, is_there: Callable[[], bool] | None) -> None:
+        """Run the coroutine to its end, or until something is there while it waits."""
+        above = _HERE.stepper
+        _HERE.stepper = self
+        if above is not None:
+            above.inner = self
+            self.depth = above.depth + 1
+        signals = self.signals
+        if signals is None and threading.get_ident() == _MAIN:
+            signals = self.signals = HeldSignals(self._waiter.wake)
+        try:
+            if signals is not None:
+                signals.take()
+            self._run(is_there)
+        finally:
+            _HERE.stepper = above
+            if above is not None:
+                above.inner = None
+            if signals is not None:
+                signals.give_back()
+
+    def _run(self, is_there: Callable[[], bool] | None) -> None:
+        send, throw = self._coroutine.send, self._coroutine.throw
+        wait = self._wait
+        try:
+            if wait is None:
+                wait = send(None)
+            while True:
+                self._wait = wait
+                error = self._block(wait, is_there)
+                if error is _THERE:
+                    return
+                wait = send(None) if error is None else throw(error)
+        except StopIteration as done:
+            self.ended, self.value, self._wait = True, done.value, None
+        except BaseException:
+            self.ended, self._wait = True, None
+            raise
+
+    def _block(self, wait: Any, is_there: Callable[[], bool] | None) -> BaseException | None:
+        """Wait until the coroutine may go on; return the error with which it goes on, or None."""
+        waiter, signals = self._waiter, self.signals
+        wait.park(waiter)
+        try:
+            while True:
+                if is_there is not None and is_there():
+                    return _THERE
+                if signals:
+                    signals.deliver()
+                if self.error is not None:
+                    error, self.error = self.error, None
+                    return error
+                left = wait.left_s()
+                if left <= 0:
+                    return None
+                waiter.wait(min(left, WAIT_MAX_S))
+        except BaseException as error:  # noqa: BLE001 - of a signal's handler
+            return error
+        finally:
+            wait.park(None)
+
+    def wake(self) -> None:
+        """Have it look whether something is there, from any thread."""
+        self._waiter.wake()
+
+    def cancel(self) -> None:
+        """Cancel what the coroutine waits for, from any thread."""
+        one: Stepper[Any] | None = self
+        while one is not None:
+            one.cancelled = True
+            if one.scope is not None:
+                one.scope.cancelled = True
+            one.error = CancelledError()
+            one.wake()
+            one = one.inner
+
+    def uncancel(self) -> None:
+        """Forget a cancellation that has been handled."""
+        self.cancelled, self.error = False, None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether a signal, or a cancellation, waits for the coroutine's next wait."""
+        return self.error is not None or bool(self.signals)
+
+    def enter_function(self) -> None:
+        """Put the program's handlers of signals in place: a function of it is called now."""
+        self.in_function = True
+        if self.signals is not None:
+            self.signals.enter_function()
+
+    def leave_function(self) -> None:
+        """Have signals come to the stepper again."""
+        self.in_function = False
+        if self.signals is not None:
+            self.signals.leave_function()
+
+    def step_in(self) -> bool:
+        """Begin work of the library that a function has called; return whether one has."""
+        if not self.in_function:
+            return False
+        self.leave_function()
+        return True
+
+    def step_out(self) -> None:
+        """End such work. Raises what the handlers of signals raise that have come meanwhile."""
+        self.enter_function()
+        if self.signals:
+            self.signals.deliver()
+
+
+_THERE: Final = BaseException()
+_MAIN = threading.main_thread().ident
+
+
+DEPTH_MAX: Final = 8
+"""Steppers inside each other in one thread. More would reach Python's limit of recursion."""
+
+
+def run(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run an async function in this thread; deep inside others in another thread."""
+    stepper = Stepper(function())
+    above = _HERE.stepper
+    try:
+        if above is not None and above.depth >= DEPTH_MAX:
+            return _in_another_thread(stepper, above)
+        return stepper.run()
+    except BaseException as error:
+        error.with_traceback(from_program(error).__traceback__)
+        raise
+
+
+def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:
+    """Run a coroutine in a worker thread, and wait for its end in this one."""
+    ended, errors = threading.Event(), []
+
+    def serve() -> None:
+        try:
+            stepper.run()
+        except BaseException as error:  # noqa: BLE001 - raised by the caller
+            errors.append(error)
+        finally:
+            ended.set()
+
+    context = copy_context()
+    above.inner = stepper
+    worker_threads.start(lambda: context.run(serve))
+    try:
+        try:
+            ended.wait()
+        except BaseException:
+            stepper.cancel()
+            ended.wait()
+            raise
+    finally:
+        above.inner = None
+    if errors:
+        raise errors.pop()
+    return stepper.value  # type: ignore[return-value]
+
+
+async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Await an async function of the program: in the running loop, else in the portal's."""
+    if steps_here():
+        return portal.call(function, *args)
+    return await function(*args)
+
+
+def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
+    """Call a function of the program in a stepper's thread."""
+    stepper = _HERE.stepper
+    if stepper is None:
+        return function(*args, **more)
+    stepper.enter_function()
+    try:
+        return function(*args, **more)
+    finally:
+        stepper.leave_function()
+
+
+async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """Run async functions at the same time: the first in this thread, others in worker threads.
+
+    Each in a copy of this context. The first failure cancels the others, and isn't held up by
+    functions of the program that go on in their threads.
+
+    Raises: the first failure.
+    """
+    ends: Mailbox[BaseException | None] = Mailbox()
+    steppers: list[Stepper[None]] = []
+
+    def serve(stepper: Stepper[None], context: Context) -> None:
+        try:
+            context.run(stepper.run)
+        except BaseException as error:  # noqa: BLE001 - raised by the caller
+            ends.put(error)
+        else:
+            ends.put(None)
+
+    for work in works[1:]:
+        context = copy_context()
+        stepper = Stepper(context.run(work))
+        steppers.append(stepper)
+        worker_threads.start(partial(serve, stepper, context))
+    try:
+        await _InCopy(works[0]())
+        for _ in steppers:
+            if (error := await ends.get()) is not None:
+                raise error
+    except BaseException:
+        for stepper in steppers:
+            stepper.cancel()
+        raise
+
+
+class _InCopy:
+    """Awaits a coroutine in a copy of this context."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._coroutine, self._context = coroutine, copy_context()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        run, coroutine = self._context.run, self._coroutine
+        try:
+            wait = run(coroutine.send, None)
+            while True:
+                try:
+                    yield wait
+                except BaseException as error:  # noqa: BLE001 - cancellations pass through too
+                    wait = run(coroutine.throw, error)
+                else:
+                    wait = run(coroutine.send, None)
+        except StopIteration:
+            return
