@@ -1,9 +1,10 @@
 """Run async methods from sync code: the entry point of every method of the sync API.
 
-A call that runs plain functions only gets a loop in the calling thread; any other one runs in the
-portal's loop, a background thread of the process, which lasts: clients of async functions belong
-to it. Inside a sync node a call runs as a child of the node's task, on the loop of its run; in a
-worker thread the node's slot is given back while it waits. Inside a running event loop a call is
+A call that runs plain functions only is stepped in the calling thread, without an event loop
+(`runtime.stepper`); any other one runs in the portal's loop, a background thread of the process,
+which lasts: clients of async functions belong to it. Inside a plain node of an async run a call
+runs as a child of the node's task, on the loop of its run, and the node's slot is given back while
+it waits. Inside a running event loop a call is
 refused, except in the cells of a notebook, whose loop has nothing else to do, and except reads of
 savers in memory and in files, which take little time.
 """
@@ -62,7 +63,7 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
         raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
     if in_event_loop():
         return portal.call(function)
-    portal.refuse_at_exit()  # greenlets can't be asked then
+    portal.refuse_at_exit()
     if plain and runs_here():
         return stepper.run(function)
     if CURRENT.get(None) is not None and stepper_here() is None:

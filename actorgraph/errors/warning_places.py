@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from actorgraph.errors.tracebacks import PASSED_BY
 
 _LIBRARY = "actorgraph"
-_PASSED_BY = PASSED_BY | {"greenlet", "langchain_core", "langsmith", "sniffio", "uvloop"}
+_PASSED_BY = PASSED_BY | {"langchain_core", "langsmith", "sniffio", "uvloop"}
 """Packages besides Python's own that may be between the program and this library."""
 _LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners", "trio._core._run"})
 """Modules of event loops: a caller of theirs has started the loop, not what the loop now does."""

@@ -31,7 +31,7 @@ INTERPRETER = {
     "tests/runtime/test_after_fork.py": "forked processes",
     "tests/runtime/test_steppers.py": "a coroutine without an event loop, in threads of ours",
     "tests/runtime/test_ctrl_c.py": "signals between blocking code and an event loop",
-    "tests/runtime/test_inline_routers.py": "coroutines that greenlets drive",
+    "tests/runtime/test_inline_routers.py": "coroutines that are stepped without a loop",
     "tests/runtime/test_injection.py": "signatures of nodes",
     "tests/runtime/test_signals.py": "signals of event loops in nodes",
     "tests/runtime/test_tracebacks.py": "frames of ours that are taken out of tracebacks",
