@@ -86,6 +86,8 @@ class Stepper(Generic[T]):
         if above is not None:
             above.inner = self
             self.depth = above.depth + 1
+            if above.error is not None:  # the cancellation has come before this one was there
+                self.cancel()
         signals = self.signals
         if signals is None and threading.get_ident() == _MAIN:
             signals = self.signals = HeldSignals(self._waiter.wake)

@@ -186,9 +186,10 @@ class BlockingSupervisor(Supervisor):
                 raise
             event = TaskCancelled(start.task.id)
         finally:
-            self._performs = None
-            if self._was_stopped and stepper is not None:
-                stepper.uncancel()
+            with self._lock:
+                self._performs = None
+                if self._was_stopped and stepper is not None:
+                    stepper.uncancel()
             if broadcast is not None:
                 broadcast.away -= 1
         self._ended += 1
@@ -338,9 +339,10 @@ class BlockingSupervisor(Supervisor):
         for identifier, (actor, stepper) in helped.items():
             stepper.cancel()
             self._events.append(_Ended(actor, TaskCancelled(identifier)))
-        if not only and self._performs is not None:
-            self._was_stopped = True
-            self._performs.cancel()
+        with self._lock:  # the calling thread may be leaving its task now
+            if not only and self._performs is not None:
+                self._was_stopped = True
+                self._performs.cancel()
 
     # --- helpers ---
 
