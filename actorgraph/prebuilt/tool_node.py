@@ -91,12 +91,7 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             questions[index] = asked
 
     try:
-        if steps_here():
-            await run_together([partial(one, index) for index in range(len(works))])
-        else:
-            async with anyio.create_task_group() as group:
-                for index in range(len(works)):
-                    group.start_soon(one, index)
+        await _run_all([partial(one, index) for index in range(len(works))])
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     if whole is not None:
@@ -106,6 +101,15 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             [i for _, asked in sorted(questions.items()) for i in asked.interrupts]
         )
     return results
+
+
+async def _run_all(functions: Sequence[Work]) -> None:
+    if steps_here():
+        await run_together(functions)
+        return
+    async with anyio.create_task_group() as group:
+        for function in functions:
+            group.start_soon(function)
 
 
 def _is_last(returned: set[int], index: int, count: int) -> bool:

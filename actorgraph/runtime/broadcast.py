@@ -215,6 +215,13 @@ class Broadcast:
                 continue
             await wait_for_wake_up(self._starts, lambda: not self.holds)
 
+    def wake_when_wanted(self, box: Mailbox[None]) -> None:
+        """Have a mailbox get an item when it may no longer hold the run."""
+        if box not in self._starts:
+            self._starts.append(box)
+        if self.above is not None:
+            self.above.wake_when_wanted(box)
+
     @property
     def is_empty(self) -> bool:
         """Whether its reader has to wait."""

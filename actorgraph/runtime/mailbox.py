@@ -25,7 +25,7 @@ from actorgraph.loops import in_event_loop, on_trio
 T = TypeVar("T")
 
 
-class Waiter:
+class ThreadWaiter:
     """Lets one thread wait for others; it may be woken without need."""
 
     __slots__ = ("_lock",)
@@ -45,7 +45,7 @@ class Waiter:
 
 
 class Pause:
-    """What a coroutine of a stepper waits for when it waits for some time.
+    """An amount of time for which a coroutine of a stepper waits.
 
     Args:
         end: by `time.monotonic`.
@@ -56,7 +56,7 @@ class Pause:
     def __init__(self, end: float) -> None:
         self._end = end
 
-    def park(self, waiter: Waiter | None) -> None:
+    def park(self, waiter: ThreadWaiter | None) -> None:
         """Nothing wakes the waiter."""
 
     def left_s(self) -> float:
@@ -72,7 +72,7 @@ class _Within:
     def __init__(self, box: "Mailbox[Any]", end: float) -> None:
         self._box, self._end = box, end
 
-    def park(self, waiter: Waiter | None) -> None:
+    def park(self, waiter: ThreadWaiter | None) -> None:
         self._box.park(waiter)
 
     def left_s(self) -> float:
@@ -181,7 +181,7 @@ class Mailbox(Generic[T]):
         if not self.items:
             await in_stepper(_Within(self, end))
 
-    def park(self, waiter: Waiter | None) -> None:
+    def park(self, waiter: ThreadWaiter | None) -> None:
         """Have a stepper's waiter woken by the next item; None: no longer."""
         self._parked = waiter
 

@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import on_trio
 from actorgraph.runtime import portal, worker_threads
-from actorgraph.runtime.mailbox import Mailbox, Waiter
+from actorgraph.runtime.mailbox import Mailbox, ThreadWaiter
 from actorgraph.runtime.signals import HeldSignals
 
 T = TypeVar("T")
@@ -40,17 +40,18 @@ class _Here(threading.local):
     stepper: "Stepper[Any] | None" = None
 
 
-_HERE = _Here()
+HERE = _Here()
+"""Of this thread."""
 
 
 def stepper_here() -> "Stepper[Any] | None":
     """The innermost stepper of this thread; None outside of one."""
-    return _HERE.stepper
+    return HERE.stepper
 
 
 def steps_here() -> bool:
     """Whether this code is in a coroutine of a stepper, and in no loop that a function runs."""
-    return _HERE.stepper is not None and _get_running_loop() is None and not on_trio()
+    return HERE.stepper is not None and _get_running_loop() is None and not on_trio()
 
 
 class Stepper(Generic[T]):
@@ -58,7 +59,7 @@ class Stepper(Generic[T]):
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
-        self._waiter = Waiter()
+        self._waiter = ThreadWaiter()
         self._wait: Any = None  # for what the coroutine waits
         self.inner: Stepper[Any] | None = None
         self.signals: HeldSignals | None = None
@@ -81,8 +82,8 @@ class Stepper(Generic[T]):
 
     def run_until(self, is_there: Callable[[], bool] | None) -> None:
         """Run the coroutine to its end, or until something is there while it waits."""
-        above = _HERE.stepper
-        _HERE.stepper = self
+        above = HERE.stepper
+        HERE.stepper = self
         if above is not None:
             above.inner = self
             self.depth = above.depth + 1
@@ -96,7 +97,7 @@ class Stepper(Generic[T]):
                 signals.take()
             self._run(is_there)
         finally:
-            _HERE.stepper = above
+            HERE.stepper = above
             if above is not None:
                 above.inner = None
             if signals is not None:
@@ -200,10 +201,15 @@ DEPTH_MAX: Final = 8
 """Steppers inside each other in one thread. More would reach Python's limit of recursion."""
 
 
-def run(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run an async function in this thread; deep inside others in another thread."""
-    stepper = Stepper(function())
-    above = _HERE.stepper
+def run(function: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function in this thread; deep inside others in another thread.
+
+    Args:
+        function: returns a coroutine.
+    """
+    coroutine: Any = function()
+    stepper: Stepper[T] = Stepper(coroutine)
+    above = HERE.stepper
     try:
         if above is not None and above.depth >= DEPTH_MAX:
             return _in_another_thread(stepper, above)
@@ -251,7 +257,7 @@ async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -
 
 def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
     """Call a function of the program in a stepper's thread."""
-    stepper = _HERE.stepper
+    stepper = HERE.stepper
     if stepper is None:
         return function(*args, **more)
     stepper.enter_function()

@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from unittest.mock import patch
 
 from actorgraph import EmptyInputError
 from actorgraph.runtime import worker_threads
@@ -115,8 +116,8 @@ class TickingPlan(FaultPlan):
 @contextmanager
 def each_step(clicker: Clicker) -> Iterator[None]:
     """A moment whenever a blocking call waits, and around each effect."""
-    supervisor, stepper = cast("Any", BlockingSupervisor), cast("Any", Stepper)
-    execute, block = supervisor._execute, stepper._block
+    execute = vars(BlockingSupervisor)["_execute"]
+    block = vars(Stepper)["_block"]
 
     def executed(self: Any, effect: Any) -> Any:
         clicker.tick()
@@ -128,11 +129,11 @@ def each_step(clicker: Clicker) -> Iterator[None]:
         clicker.tick()
         return block(self, *args)
 
-    supervisor._execute, stepper._block = executed, blocked
-    try:
+    with (
+        patch.object(BlockingSupervisor, "_execute", executed),
+        patch.object(Stepper, "_block", blocked),
+    ):
         yield
-    finally:
-        supervisor._execute, stepper._block = execute, block
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from actorgraph.runtime.mailbox import Waiter
+from actorgraph.runtime.mailbox import ThreadWaiter
 from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from tests.support import gates
 
@@ -58,7 +58,7 @@ def woken(key: object) -> None:
 
 
 def _wait(original: Callable[..., None]) -> Callable[..., None]:
-    def wait(self: Waiter, timeout_s: float) -> None:
+    def wait(self: ThreadWaiter, timeout_s: float) -> None:
         with waiting(self):
             original(self, timeout_s)
 
@@ -66,7 +66,7 @@ def _wait(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _wake(original: Callable[..., None]) -> Callable[..., None]:
-    def wake(self: Waiter) -> None:
+    def wake(self: ThreadWaiter) -> None:
         woken(self)
         original(self)
 
@@ -97,8 +97,8 @@ def _settled(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def install(patch: pytest.MonkeyPatch) -> None:
     """Let `settled()` wait for blocking calls too."""
-    patch.setattr(Waiter, "wait", _wait(Waiter.wait))
-    patch.setattr(Waiter, "wake", _wake(Waiter.wake))
+    patch.setattr(ThreadWaiter, "wait", _wait(ThreadWaiter.wait))
+    patch.setattr(ThreadWaiter, "wake", _wake(ThreadWaiter.wake))
     helper: Any = BlockingSupervisor
     patch.setattr(helper, "_help", _helps(helper._help))  # noqa: SLF001 - the threads that help
     patch.setattr(gates, "settled", _settled(gates.settled))

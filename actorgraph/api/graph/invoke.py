@@ -33,13 +33,11 @@ from actorgraph.api.options import (
 from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of
-from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, MissingExtraError
 from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
-from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import Command, GraphOutput
@@ -150,7 +148,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         if stream_mode != "values":
             shown: Any = {**call, "output_keys": self._output_keys(call), "subgraphs": subgraphs}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
-            return partial(_chunks_of, stream)
+            return stream.read_all
         if version != "v1":
             results.check_version(version)
         if self.config is not None or (
@@ -556,13 +554,6 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         pump = Pump(factories, scope=stream.namespace, blocking=blocking)
         pump.attach(stream)
         return AsyncGraphRunStream(pump)
-
-
-async def _chunks_of(stream: ChunkStream[Any]) -> list[Any]:
-    if steps_here():
-        return list(stream.read_here())
-    async with stream:
-        return [chunk async for chunk in stream]
 
 
 def _chain_events_here() -> bool:

@@ -250,6 +250,13 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
                 else:
                     stepper.run()
 
+    async def read_all(self) -> list[ChunkT]:
+        """Run to the end; returns all chunks, and raises as `__anext__`."""
+        if steps_here():
+            return list(self.read_here())
+        async with self:
+            return [chunk async for chunk in self]
+
     def wait_for_reader(self) -> None:
         """Let no task begin before all chunks are read and another one is asked for."""
         self._broadcast.waits_for_reader = True

@@ -2,10 +2,10 @@
 
 Receives   events: from the tasks that it performs and from helpers' threads, from the persistence
            actor, and requests to cancel
-Order      as `Supervisor`: one event at a time, and its effects in the core's order. Whoever brings
-           an event handles it, and those of others that wait, unless another thread does so now
-           (`_pump`): so the tasks that have ended beside a long function are stored, and `@task`
-           calls of that function are answered
+Order      as `Supervisor`: one event at a time, and its effects in the core's order. The thread
+           that brings an event handles it, and those of others that wait, unless another one does
+           so now (`_handle_all`): so the tasks that have ended beside a long function are stored,
+           and `@task` calls of that function are answered
 Tasks      the first due task is performed in the calling thread. While others wait behind one that
            lasts, helpers' threads take them: the first after half a millisecond, then twice as many
            for as long as none ends. `@task` calls, and all tasks of a run whose reader wants live
@@ -24,6 +24,7 @@ from typing import Any, Final, assert_never
 
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import worker_threads
+from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Mailbox, pause
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.run.supervisor import Supervisor, break_cycles
@@ -75,10 +76,12 @@ class _Ended:
 class BlockingSupervisor(Supervisor):
     """Supervises one run of a blocking call; see the module's docstring."""
 
+    _broadcast: Broadcast | None
     _outcome: RunOutcome | None = None
     _limit_at = math.inf  # of the superstep, by `time.monotonic`
     _limited: int | None = None
-    _performs: Stepper[Any] | None = None
+    _stepper: Stepper[Any] | None = None  # of the calling thread
+    _performs: Stepper[Any] | None = None  # the same, while it performs a task
     _blocked = False  # an effect has to wait
 
     def __init__(self, *args: Any, **parts: Any) -> None:
@@ -100,6 +103,7 @@ class BlockingSupervisor(Supervisor):
         if len(effects) == 1 and isinstance(effects[0], Finish):
             return await super().run(effects)
         outcome: RunOutcome = Cancelled()
+        self._stepper = stepper_here()
         self._add(effects)
         try:
             outcome = await self._drive_here()
@@ -118,13 +122,13 @@ class BlockingSupervisor(Supervisor):
         return outcome
 
     async def _drive_here(self) -> RunOutcome:
-        wakes, due, stepper = self._wakes, self._due, stepper_here()
+        wakes, due, stepper = self._wakes, self._due, self._stepper
         assert stepper is not None
         while True:
             if stepper.is_ending:
                 await pause(0)  # its signal's handler is called here
             wakes.items.clear()
-            self._pump()
+            self._handle_all()
             if self._crash is not None:
                 raise self._crash
             if self._outcome is not None:
@@ -164,7 +168,9 @@ class BlockingSupervisor(Supervisor):
         """Perform the first due task, or have helpers perform all."""
         broadcast = self._broadcast
         if broadcast is not None and broadcast.holds:
-            await broadcast.wait_wanted()
+            broadcast.wake_when_wanted(self._wakes)
+            if broadcast.holds:  # still, now that its reader wakes this thread
+                await self._wait()
             return
         if self._needs_helpers() and (self._helpers or self._begin_help()):
             self._watch_due()
@@ -176,7 +182,7 @@ class BlockingSupervisor(Supervisor):
             actor, start = self._due.popleft()
         if self._due:
             self._watch_due()
-        stepper = self._performs = stepper_here()
+        stepper = self._performs = self._stepper
         if broadcast is not None:
             broadcast.away += 1
         try:
@@ -213,9 +219,8 @@ class BlockingSupervisor(Supervisor):
 
     async def _leave_here(self) -> None:
         """Store the finished work of a run that a signal or a cancellation ends."""
-        stepper = stepper_here()
-        if stepper is not None:
-            stepper.uncancel()
+        if self._stepper is not None:
+            self._stepper.uncancel()
         self._announce_leaving()
         if self._broadcast is not None:
             if self._broadcast.root == namespace_of(self._state.namespace):
@@ -265,7 +270,7 @@ class BlockingSupervisor(Supervisor):
                 return
             try:
                 self._blocked = not self._context.run(self._drain)
-            except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's thread raises it
+            except BaseException as error:  # noqa: BLE001 - a bug of ours: the caller raises it
                 self._crash = error
                 self._blocked = True
                 self._calls.close()  # a function may wait for one
@@ -288,9 +293,9 @@ class BlockingSupervisor(Supervisor):
                 return True
             event = events.popleft()
             if isinstance(event, _Ended):
-                event.actor.end_here(event.event)  # which reports it
-                continue
-            if isinstance(event, CancelRequested):
+                event.actor.count_end()
+                event = event.event
+            elif isinstance(event, CancelRequested):
                 self._drain_until = time.monotonic() + self._drain_timeout_s
             self._add(advance(self._state, event))
 

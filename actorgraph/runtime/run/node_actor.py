@@ -171,13 +171,17 @@ class NodeActor:
             group.start_soon(self._child, start)
 
     def begin_here(self) -> None:
-        """Count a task that is performed by `outcome`, outside of the actor's own task."""
+        """Count a task that is performed by `outcome`, outside of the actor's own task.
+
+        `count_end` follows it.
+        """
         self._running += 1
         self._running_max = max(self._running_max, self._running)
 
-    def end_here(self, event: Event) -> None:
-        """Send the event of a task that began with `begin_here`."""
-        self._end(event)
+    def count_end(self) -> None:
+        """Count the end of a task."""
+        self._running -= 1
+        self._calls += 1
 
     def cancel(self) -> None:
         """Stop all calls; tasks that have not begun are reported as cancelled too."""
@@ -229,7 +233,7 @@ class NodeActor:
 
     def _end(self, event: Event, *, first: bool = False) -> None:
         self._idle = self._idle or first  # before the report, which may assign the next task
-        self._running -= 1
+        self._running -= 1  # as `count_end`, which would be a call more for each task
         self._calls += 1
         self._environment.report(event)
 

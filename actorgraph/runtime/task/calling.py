@@ -34,7 +34,7 @@ from actorgraph.errors.warning_places import warn
 from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.stepper import call_user, stepper_here, steps_here
+from actorgraph.runtime.stepper import HERE, call_user, stepper_here, steps_here
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
@@ -160,7 +160,7 @@ def call_node(
     if observer is not None and not observer.entered:
         observer.entered = True
         return observer.around(node, given, call_node(plan, node, values, given, scope))
-    if steps_here():
+    if HERE.stepper is not None and steps_here():
         return _in_helper(plan, node, values, given, scope)
     if node.one_hop:
         work = partial(node_writes, plan, node, values, given, scope, here=True)

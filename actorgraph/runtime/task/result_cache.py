@@ -96,7 +96,7 @@ class ResultCache:
     async def find(self, node: NodePlan, key: Key) -> Any:
         """The value under a key; None if absent or unreadable."""
         try:
-            # A blocking call uses the blocking methods: there is no event loop for the others.
+            # A blocking call uses the blocking methods, which need no event loop.
             get: Any = getattr(self.cache, "get", None) if steps_here() else None
             found = await here_or_in_portal(self.cache.aget, [key]) if get is None else get([key])
             payload = found.get(key)
