@@ -1,16 +1,16 @@
-"""Signals during a blocking call: handlers of the program never raise inside of an event loop.
+"""Signals during a blocking call: handlers of the program never raise between two steps of ours.
 
-A handler that raises, such as Python's own for Ctrl-C, would cut off the loop between any two of
+A handler that raises, such as Python's own for Ctrl-C, would cut off the driver between any two of
 its instructions. So while a call waits, in the main thread, signals come here first:
 
 | the signal comes                      | its handler is called                                    |
 |---------------------------------------|----------------------------------------------------------|
 | in a function of the graph            | at once: there the program's own handlers are in place   |
-| elsewhere in the call                 | by the loop; its error ends the call, which stores its   |
-|                                       | finished work first                                      |
-| once more, while the call ends        | by the loop; its error abandons the call at once         |
-| once more, while the loop is held up, | at once: a reducer or a policy's function may never end  |
-| after `PATIENCE_S`                    |                                                          |
+| elsewhere in the call                 | where the driver waits; its error ends the call, which   |
+|                                       | stores its finished work first                           |
+| once more, while the call ends        | there too; its error abandons the call at once           |
+| once more, `PATIENCE_S` after one     | at once: a reducer or a policy's function may never end  |
+| that still waits                      |                                                          |
 | when the call has just ended          | after it                                                 |
 """
 
@@ -36,7 +36,7 @@ HELD: Final = tuple(
 come at once."""
 
 PATIENCE_S: Final = 0.2
-"""Seconds for which the loop may be held up before a second signal interrupts it."""
+"""Seconds for which the driver may be held up before a second signal interrupts it."""
 
 Handler = Callable[[int, FrameType | None], object]
 
