@@ -21,7 +21,7 @@ from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal, stepper
 from actorgraph.runtime.saver.hosting import living_host
-from actorgraph.runtime.stepper import stepper_here
+from actorgraph.runtime.stepper import HERE
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.runtime.task.waiting_threads import lend, take_back
@@ -44,9 +44,7 @@ def may_block() -> bool:
 
 def runs_here() -> bool:
     """Whether plain graphs run in this thread, by a stepper."""
-    if in_event_loop():
-        return False
-    return stepper_here() is not None or CURRENT.get(None) is None
+    return not in_event_loop() and (HERE.stepper is not None or CURRENT.get(None) is None)
 
 
 def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
@@ -58,15 +56,16 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
     Raises:
         RunningLoopError: the caller runs inside an event loop, which this would block.
     """
-    if not may_block():
-        method = name.rpartition(".")[2].removeprefix("a")
-        raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
     if in_event_loop():
+        if not may_block():
+            method = name.rpartition(".")[2].removeprefix("a")
+            raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
         return portal.call(function)
     portal.refuse_at_exit()
-    if plain and runs_here():
+    in_async_run = HERE.stepper is None and CURRENT.get(None) is not None
+    if plain and not in_async_run:
         return stepper.run(function)
-    if CURRENT.get(None) is not None and stepper_here() is None:
+    if in_async_run:
         try:
             ended = anyio.from_thread.run(_as_child, function)
         except anyio.NoEventLoopError:

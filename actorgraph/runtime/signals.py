@@ -46,18 +46,21 @@ class HeldSignals:
 
     Args:
         soon: called when a signal waits for `deliver`.
+
+    Attributes:
+        waiting: the signals that wait for `deliver`, with their handlers.
     """
 
     def __init__(self, soon: Callable[[], None]) -> None:
         self._soon = soon
         self._handlers: dict[int, Handler] = {}  # the program's, of the signals that come here
         self._own: Handler = self._arrived  # one object, to be compared with
-        self._waiting: deque[tuple[Handler, int, FrameType | None]] = deque()
+        self.waiting: deque[tuple[Handler, int, FrameType | None]] = deque()
         self._since = 0.0
 
     def __bool__(self) -> bool:
         """Whether a signal waits for `deliver`."""
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def take(self) -> None:
         """Have signals come here, in the main thread; others get none."""
@@ -119,8 +122,8 @@ class HeldSignals:
 
         Raises: what a handler raises; signals behind it wait on.
         """
-        while self._waiting:
-            handler, number, frame = self._waiting.popleft()
+        while self.waiting:
+            handler, number, frame = self.waiting.popleft()
             handler(number, frame)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
@@ -128,9 +131,9 @@ class HeldSignals:
         if handler is None:  # it came while the handlers were given back
             return
         now = time.monotonic()
-        if self._waiting and now - self._since > PATIENCE_S:
+        if self.waiting and now - self._since > PATIENCE_S:
             handler(number, frame)
             return
-        self._since = now if not self._waiting else self._since
-        self._waiting.append((handler, number, frame))
+        self._since = now if not self.waiting else self._since
+        self.waiting.append((handler, number, frame))
         self._soon()

@@ -19,7 +19,8 @@ from asyncio import CancelledError, _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from threading import get_ident
+from typing import Any, Final, Generic, TypeVar, cast
 
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import on_trio
@@ -66,7 +67,7 @@ class Stepper(Generic[T]):
         self.cancelled = False
         self.scope: Any = None
         self.error: BaseException | None = None
-        self.depth = 0
+        self.depth = self.thread = 0
         self.in_function = False
         self.ended = False
         self.value: T | None = None
@@ -84,29 +85,20 @@ class Stepper(Generic[T]):
         """Run the coroutine to its end, or until something is there while it waits."""
         above = HERE.stepper
         HERE.stepper = self
+        self.thread = get_ident()
         if above is not None:
             above.inner = self
             self.depth = above.depth + 1
             if above.error is not None:  # the cancellation has come before this one was there
                 self.cancel()
         signals = self.signals
-        if signals is None and threading.get_ident() == _MAIN:
+        if signals is None and self.thread == _MAIN:
             signals = self.signals = HeldSignals(self._waiter.wake)
-        try:
-            if signals is not None:
-                signals.take()
-            self._run(is_there)
-        finally:
-            HERE.stepper = above
-            if above is not None:
-                above.inner = None
-            if signals is not None:
-                signals.give_back()
-
-    def _run(self, is_there: Callable[[], bool] | None) -> None:
         send, throw = self._coroutine.send, self._coroutine.throw
         wait = self._wait
         try:
+            if signals is not None:
+                signals.take()
             if wait is None:
                 wait = send(None)
             while True:
@@ -120,6 +112,12 @@ class Stepper(Generic[T]):
         except BaseException:
             self.ended, self._wait = True, None
             raise
+        finally:
+            HERE.stepper = above
+            if above is not None:
+                above.inner = None
+            if signals is not None:
+                signals.give_back()
 
     def _block(self, wait: Any, is_there: Callable[[], bool] | None) -> BaseException | None:
         """Wait until the coroutine may go on; return the error with which it goes on, or None."""
@@ -165,11 +163,17 @@ class Stepper(Generic[T]):
     @property
     def is_ending(self) -> bool:
         """Whether a signal, or a cancellation, waits for the coroutine's next wait."""
-        return self.error is not None or bool(self.signals)
+        signals = self.signals
+        return self.error is not None or (signals is not None and bool(signals.waiting))
 
-    def enter_function(self) -> None:
-        """Put the program's handlers of signals in place: a function of it is called now."""
+    def enter_function(self, scope: Any) -> None:
+        """Put the program's handlers of signals in place: a function of it is called now.
+
+        Args:
+            scope: the task's; a cancellation marks it.
+        """
         self.in_function = True
+        self.scope = scope
         if self.signals is not None:
             self.signals.enter_function()
 
@@ -188,7 +192,7 @@ class Stepper(Generic[T]):
 
     def step_out(self) -> None:
         """End such work. Raises what the handlers of signals raise that have come meanwhile."""
-        self.enter_function()
+        self.enter_function(self.scope)
         if self.signals:
             self.signals.deliver()
 
@@ -207,13 +211,14 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
     Args:
         function: returns a coroutine.
     """
-    coroutine: Any = function()
-    stepper: Stepper[T] = Stepper(coroutine)
     above = HERE.stepper
     try:
+        coroutine: Any = function()
+        stepper: Stepper[T] = Stepper(coroutine)
         if above is not None and above.depth >= DEPTH_MAX:
             return _in_another_thread(stepper, above)
-        return stepper.run()
+        stepper.run_until(None)
+        return cast("T", stepper.value)
     except BaseException as error:
         error.with_traceback(from_program(error).__traceback__)
         raise
@@ -253,18 +258,6 @@ async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -
     if steps_here():
         return portal.call(function, *args)
     return await function(*args)
-
-
-def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
-    """Call a function of the program in a stepper's thread."""
-    stepper = HERE.stepper
-    if stepper is None:
-        return function(*args, **more)
-    stepper.enter_function()
-    try:
-        return function(*args, **more)
-    finally:
-        stepper.leave_function()
 
 
 async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:

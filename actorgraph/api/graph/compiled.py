@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
 from actorgraph.api import config as configs
 from actorgraph.api.batches.batch_options import BatchOptions, KeyOf, WatchCounts
 from actorgraph.api.batches.thread_batch import BlockingThreadBatch
+from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.blocking import read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
@@ -117,11 +118,11 @@ class CompiledStateGraph(
         check_names("invoke", options)
         graph = self.blocking_form()
 
-        async def run() -> Any:
+        def begin() -> Awaitable[Any]:
             # Not by `ainvoke`, which a program may have wrapped: it would see the call twice.
-            return await graph.invocation(input, config, stream_mode, version, options)()
+            return graph.invocation(input, config, stream_mode, version, options)()
 
-        return graph.block_on("ainvoke", run)
+        return run_blocking("graph.ainvoke", begin, plain=graph.plan.plain)
 
     def map_threads(
         self,

@@ -135,8 +135,20 @@ class BlockingSupervisor(Supervisor):
                 return self._outcome
             if self._blocked:
                 await self._wait_for_reader(self._effects[0])
-            elif due:
-                await self._begin_due()
+            elif due and not self._leaves_due():
+                if (taken := self._take_due()) is None:
+                    continue
+                actor, start = taken
+                try:
+                    event = await actor.outcome(start)
+                except CancelledError:
+                    if not self._was_stopped:
+                        raise
+                    event = TaskCancelled(start.task.id)
+                finally:
+                    self._end_performing()
+                self._ended += 1
+                self._events.append(_Ended(actor, event))
             else:
                 await self._wait()
 
@@ -164,42 +176,36 @@ class BlockingSupervisor(Supervisor):
         self._effects.popleft()
         self._blocked = False
 
-    async def _begin_due(self) -> None:
-        """Perform the first due task, or have helpers perform all."""
+    def _leaves_due(self) -> bool:
+        """Whether this thread doesn't perform the due tasks: they may not begin, or helpers do."""
         broadcast = self._broadcast
         if broadcast is not None and broadcast.holds:
             broadcast.wake_when_wanted(self._wakes)
-            if broadcast.holds:  # still, now that its reader wakes this thread
-                await self._wait()
-            return
+            return broadcast.holds  # still, now that its reader wakes this thread
         if self._needs_helpers() and (self._helpers or self._begin_help()):
             self._watch_due()
-            await self._wait()
-            return
+            return True
+        return False
+
+    def _take_due(self) -> Due | None:
+        """Take the first due task to perform it; None if a helper has it."""
         with self._lock:
-            if not self._due:  # a helper has taken it
-                return
-            actor, start = self._due.popleft()
+            taken = self._due.popleft() if self._due else None
+            if taken is not None:
+                self._performs = self._stepper
         if self._due:
             self._watch_due()
-        stepper = self._performs = self._stepper
-        if broadcast is not None:
-            broadcast.away += 1
-        try:
-            event = await actor.outcome(start)
-        except CancelledError:
-            if not self._was_stopped:
-                raise
-            event = TaskCancelled(start.task.id)
-        finally:
-            with self._lock:
-                self._performs = None
-                if self._was_stopped and stepper is not None:
-                    stepper.uncancel()
-            if broadcast is not None:
-                broadcast.away -= 1
-        self._ended += 1
-        self._events.append(_Ended(actor, event))
+        if taken is not None and self._broadcast is not None:
+            self._broadcast.away += 1
+        return taken
+
+    def _end_performing(self) -> None:
+        with self._lock:
+            self._performs = None
+            if self._was_stopped and self._stepper is not None:
+                self._stepper.uncancel()
+        if self._broadcast is not None:
+            self._broadcast.away -= 1
 
     _was_stopped = False
 

@@ -34,7 +34,7 @@ from actorgraph.errors.warning_places import warn
 from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.stepper import HERE, call_user, stepper_here, steps_here
+from actorgraph.runtime.stepper import HERE, steps_here
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
@@ -54,6 +54,7 @@ from actorgraph.superstep.results import (
 )
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.untracked import is_storable
+from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.ids import task_id
 from actorgraph.values.run import NOTHING_ROUTED, HandOver, Task, Write
@@ -161,30 +162,11 @@ def call_node(
         observer.entered = True
         return observer.around(node, given, call_node(plan, node, values, given, scope))
     if HERE.stepper is not None and steps_here():
-        return _in_helper(plan, node, values, given, scope)
+        return node_writes(plan, node, values, given, scope, here=True)
     if node.one_hop:
         work = partial(node_writes, plan, node, values, given, scope, here=True)
         return in_thread(work, node.duration)
     return node_writes(plan, node, values, given, scope)
-
-
-async def _in_helper(
-    plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
-) -> NodeWrites:
-    """As `call_node`, in a thread that helps a caller's: never waits."""
-    stepper = stepper_here()
-    if stepper is not None:
-        stepper.scope = scope
-    thread = get_ident()
-    before = BUSY.get(thread)
-    BUSY[thread] = scope
-    try:
-        return await node_writes(plan, node, values, given, scope, here=True)
-    finally:
-        if before is None:
-            del BUSY[thread]
-        else:
-            BUSY[thread] = before
 
 
 async def node_writes(
@@ -204,6 +186,9 @@ async def node_writes(
     try:
         if node.is_async and not node.inject:
             returned = await node.call(given)
+        elif here and not node.is_async:
+            extra = injected(node.inject, scope) if node.inject else _NOTHING
+            returned = settled(call_user(node.call, given, **extra))
         else:
             extra = injected(node.inject, scope)
             returned = await call_function(node.call, node.is_async, given, extra, here=here)
@@ -281,7 +266,7 @@ async def branch_writes(
         if branch.is_async and not branch.inject:
             answer = await branch.path(seen)
         else:
-            extra = injected(branch.inject, scope) if scope else {}
+            extra = injected(branch.inject, scope) if scope and branch.inject else _NOTHING
             if branch.inline:
                 answer = call_inline(node.name, branch, seen, extra)
                 if inspect.isawaitable(answer):
@@ -377,14 +362,45 @@ async def call_function(
         return await function(given, **extra)
 
     if here or steps_here():
-        returned = call_user(function, given, **extra)
-        return wait_for(returned) if inspect.isawaitable(returned) else returned
+        return settled(call_user(function, given, **extra))
 
     async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
         return (function(given, **extra),)
 
     (returned,) = await in_thread(call, duration)
     return await returned if inspect.isawaitable(returned) else returned
+
+
+_NOTHING: dict[str, Any] = {}
+_NO_AWAITABLES = frozenset({dict, str, list, type(None), bool, Command, Send})
+
+
+def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
+    """Call a function of the program in this thread, which may block.
+
+    In a stepper's thread the program's handlers of signals are in place meanwhile.
+    """
+    stepper = HERE.stepper
+    if stepper is None:
+        return function(*args, **more)
+    thread, scope = stepper.thread, CURRENT.get(None)
+    before, BUSY[thread] = BUSY.get(thread), scope
+    stepper.enter_function(scope)
+    try:
+        return function(*args, **more)
+    finally:
+        stepper.leave_function()
+        if before is None:
+            del BUSY[thread]
+        else:
+            BUSY[thread] = before
+
+
+def settled(returned: Any) -> Any:
+    """What a plain function has returned, awaited if it must be; in a thread that may block."""
+    if type(returned) in _NO_AWAITABLES or not inspect.isawaitable(returned):
+        return returned
+    return wait_for(returned)
 
 
 async def call_plain(work: Callable[[], T]) -> T:
