@@ -184,14 +184,13 @@ async def node_writes(
         here: whether this thread may block: plain functions are called in it.
     """
     try:
-        if node.is_async and not node.inject:
-            returned = await node.call(given)
-        elif here and not node.is_async:
-            extra = injected(node.inject, scope) if node.inject else _NOTHING
+        extra = injected(node.inject, scope) if node.inject else _NOTHING
+        if node.is_async:
+            returned = await node.call(given, **extra)
+        elif here:
             returned = settled(call_user(node.call, given, **extra))
         else:
-            extra = injected(node.inject, scope)
-            returned = await call_function(node.call, node.is_async, given, extra, here=here)
+            returned = await call_function(node.call, False, given, extra)
     except (ParentCommand, BaseExceptionGroup, Exception) as error:
         up = joined(translated(error))
         # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
