@@ -190,7 +190,7 @@ async def node_writes(
         elif here:
             returned = settled(call_user(node.call, given, **extra))
         else:
-            returned = await call_function(node.call, False, given, extra)
+            returned = await call_function(node.call, node.is_async, given, extra)
     except (ParentCommand, BaseExceptionGroup, Exception) as error:
         up = joined(translated(error))
         # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
@@ -396,7 +396,7 @@ def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
 
 
 def settled(returned: Any) -> Any:
-    """What a plain function has returned, awaited if it must be; in a thread that may block."""
+    """Return the result of a plain function, awaited if it must be; in a thread that may block."""
     if type(returned) in _NO_AWAITABLES or not inspect.isawaitable(returned):
         return returned
     return wait_for(returned)
