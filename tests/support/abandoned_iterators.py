@@ -301,6 +301,7 @@ SAME = {
     "ToolCallStream.__aiter__": "StreamChannel.__aiter__",
     "ToolCallStream.__iter__": "StreamChannel.__iter__",
     "ShardedSystem.follow": "ActorSystem.follow",
+    "ChunkStream.read_here": "CompiledStateGraph.stream",
     "RunMethods.read_events": "RunMethods.astream_events",
     "SubgraphRunStream.view": "AsyncSubgraphRunStream.interleave",
     "RunMethods.amap_threads": "left in tests/api/test_map_threads.py",

@@ -227,7 +227,10 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
         return None
 
     def read_here(self) -> Iterator[ChunkT]:
-        """Run in this thread, where no event loop is, a superstep for each time it is read."""
+        """Run in this thread, where no event loop is, a superstep for each time it is read.
+
+        For the package's own use: `graph.stream` returns it.
+        """
         run = self._run = _StreamedRun(self._launch(), self._broadcast)
         broadcast, stepper = run.broadcast, Stepper(run.serve())
         broadcast.arrived = stepper.wake
@@ -251,7 +254,10 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
                     stepper.run()
 
     async def read_all(self) -> list[ChunkT]:
-        """Run to the end; returns all chunks, and raises as `__anext__`."""
+        """Run to the end; returns all chunks, and raises as `__anext__`.
+
+        For the package's own use.
+        """
         if steps_here():
             return list(self.read_here())
         async with self:
