@@ -62,7 +62,7 @@ NODE_DONE := $(NODE)/node_modules/.done
 # Tracing lines costs more than half of the time again: `coverage-core` measures the pure packages
 # by their own tests, `coverage` everything, on one event loop and without the slower stores,
 # because the same lines run again there. COVERED= measures all tests.
-CORE := channels codec plan superstep
+CORE := channels codec plan superstep rules
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 

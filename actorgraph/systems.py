@@ -14,9 +14,9 @@ from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
+from actorgraph.rules.system.sharding import ShardMap
+from actorgraph.rules.thread_batches import BatchCounts
 from actorgraph.runtime.system.parked import RetriedRuns
-from actorgraph.superstep.sharding import ShardMap
-from actorgraph.superstep.thread_batches import BatchCounts
 from actorgraph.values.systems import RunEvent
 
 __all__ = [

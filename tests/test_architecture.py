@@ -69,12 +69,13 @@ class TestTheMap:
 
     def test_every_decision_of_a_run_has_its_file(self):
         """
-        Each file of the algebra, and its room, is named by the question that it answers.
+        Each file of the rules, and each room, is named by the question that it answers.
         """
-        here = {path.stem for path in (ROOT / "actorgraph" / "superstep").iterdir()}
-        named = set(re.findall(r"`superstep/(\w+)", PAGE))
+        for folder in ("superstep", "rules", "rules/system"):
+            here = {path.stem for path in (ROOT / "actorgraph" / folder).iterdir()}
+            named = set(re.findall(rf"`{folder}/(\w+)", PAGE))
 
-        assert named == here - {"__init__", "__pycache__"}
+            assert named == here - {"__init__", "__pycache__"}
 
     def test_every_path_leads_somewhere(self):
         """

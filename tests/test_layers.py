@@ -29,7 +29,7 @@ ORDER = [
     {"messages"},
     {"channels"},
     {"plan"},
-    {"superstep", "drawing"},
+    {"superstep", "rules", "drawing"},
     {"ports"},
     {"codec"},
     {"loops"},
@@ -61,12 +61,13 @@ ROOMS = {
         {"system_metrics"},
     ],
     "superstep": [{""}, {"changes"}],
+    "rules": [{"", "system"}],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
     "web": [{"jobs"}, {"requests"}, {"wire"}, {""}],
 }
 
-PURE = {"values", "channels", "plan", "superstep", "drawing"}
+PURE = {"values", "channels", "plan", "superstep", "rules", "drawing"}
 
 # What waits, reads a clock, rolls dice, or touches the world outside.
 IMPURE_MODULES = {
@@ -334,7 +335,7 @@ class TestRooms:
 class TestPurity:
     def test_the_core_is_pure(self):
         """
-        values, channels, plan and superstep neither wait nor touch clock, chance or the world.
+        values, channels, plan, superstep and rules neither wait nor touch clock, chance or the world.
 
         A run can be replayed only because the same state and event always give the same answer.
         """

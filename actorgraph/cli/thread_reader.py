@@ -26,9 +26,9 @@ from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.studio.steps import checkpoint_of, parent_of
-from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
+from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 from actorgraph.values.thread_phase import PhaseFacts, phase_of

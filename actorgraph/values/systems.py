@@ -52,7 +52,7 @@ class RunRow(msgspec.Struct, frozen=True):
         due: microseconds since 1970-01-01 UTC before which it doesn't begin; 0 for at once. The
             id has this time too, so that ids order the runs of a thread by when they may begin.
         deaths: processes that have died while they ran it, since it last progressed; see
-            `superstep/scheduling`.
+            `rules/system/scheduling`.
     """
 
     run: bytes

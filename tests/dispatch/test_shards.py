@@ -11,10 +11,10 @@ from psycopg.sql import SQL, Identifier
 from actorgraph import ActorSystem, Command, InMemorySaver, InvalidConfigError, PostgresSaver
 from actorgraph.dispatch import PGQueuerDispatcher
 from actorgraph.errors import ActorGraphError, RunNotFoundError, StorageBusyError, ThreadMovedError
+from actorgraph.rules.system.sharding import ChangeBucket
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.postgres.buckets import MOVE_NAME, BucketTable
 from actorgraph.storage.postgres.timeouts import Timeouts
-from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.systems import ShardedSystem
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.shards import bucket_in, bucket_of

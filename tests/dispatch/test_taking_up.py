@@ -8,9 +8,9 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import StorageBusyError, UnknownTypeError
+from actorgraph.rules.system.dispatching import following
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.persistence import PersistenceActor
-from actorgraph.superstep.dispatching import following
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import NO_OWNER, AdoptRun, AskCancel, ListRuns, SetRun
 from tests.dispatch.fleet import Fleet, fleet, soon

@@ -10,7 +10,7 @@ import pytest
 from psycopg.sql import SQL
 
 from actorgraph import PostgresSaver
-from actorgraph.superstep.dispatching import BATCH_MAX
+from actorgraph.rules.system.dispatching import BATCH_MAX
 from actorgraph.values.commits import Committed
 from actorgraph.values.shards import bucket_of, with_bucket
 from actorgraph.values.systems import (

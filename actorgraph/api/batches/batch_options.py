@@ -9,14 +9,14 @@ from actorgraph.api.config import THREAD_ID_BYTES_MAX, is_thread_id
 from actorgraph.api.options import CallOptions, unknown_argument
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.annotations import declared_names
-from actorgraph.runtime.sizes import MB
-from actorgraph.superstep.thread_batches import (
+from actorgraph.rules.thread_batches import (
     BatchCounts,
     BatchRules,
     WhenChanged,
     WhenFailed,
     double_key,
 )
+from actorgraph.runtime.sizes import MB
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.policies import StreamMode
 

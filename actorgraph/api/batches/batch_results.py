@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from actorgraph.errors.texts import error_text
-from actorgraph.superstep.thread_batches import BatchCounts
+from actorgraph.rules.thread_batches import BatchCounts
 from actorgraph.values.commands import Interrupt
 
 OutputT = TypeVar("OutputT")

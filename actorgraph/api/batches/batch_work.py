@@ -36,10 +36,7 @@ from actorgraph.errors import (
     SystemClosedError,
     ThreadBusyError,
 )
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wake_all
-from actorgraph.runtime.sizes import approximate_bytes
-from actorgraph.superstep.thread_batches import (
+from actorgraph.rules.thread_batches import (
     AskAnswers,
     AwaitRun,
     BeginThread,
@@ -53,6 +50,9 @@ from actorgraph.superstep.thread_batches import (
     compare_marks,
     decide_thread,
 )
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wake_all
+from actorgraph.runtime.sizes import approximate_bytes
 from actorgraph.values.commands import Command, Interrupt
 
 LOOKS_AT_ONCE = 64

@@ -2,7 +2,7 @@
 
 from actorgraph.api.batches.batch_results import how_to_go_on
 from actorgraph.errors import MissingExtraError
-from actorgraph.superstep.thread_batches import BatchCounts
+from actorgraph.rules.thread_batches import BatchCounts
 
 try:
     from rich.console import Console

@@ -20,9 +20,9 @@ from actorgraph.api.batches.batch_results import (
 from actorgraph.api.batches.batch_work import BatchThreads, BatchWork
 from actorgraph.errors import OtherLoopError, TwoReadersError
 from actorgraph.loops import current_loop
+from actorgraph.rules.thread_batches import BatchCounts
 from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import wait_shielded
-from actorgraph.superstep.thread_batches import BatchCounts
 
 StartWork = Callable[[BatchWork], None]
 

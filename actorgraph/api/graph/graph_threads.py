@@ -14,7 +14,7 @@ from actorgraph.api.options import InvokeOptions
 from actorgraph.api.streams.formats import result_of
 from actorgraph.codec.digests import digest_of, opened_digest, sealed_digest
 from actorgraph.errors import ConflictError
-from actorgraph.superstep.thread_batches import ThreadFacts
+from actorgraph.rules.thread_batches import ThreadFacts
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.from_langgraph import input_from_langgraph
 from actorgraph.values.policies import StreamMode

@@ -18,6 +18,8 @@ from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Dispatcher, Saver
+from actorgraph.rules.system.dispatching import graph_room
+from actorgraph.rules.system.scheduling import MisfitRun, Share, misfit_of
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
@@ -28,8 +30,6 @@ from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.sampling import Sampler
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
-from actorgraph.superstep.dispatching import graph_room
-from actorgraph.superstep.scheduling import MisfitRun, Share, misfit_of
 from actorgraph.values.dispatch import Role
 from actorgraph.values.durations import checked_seconds
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow

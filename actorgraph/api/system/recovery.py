@@ -14,15 +14,8 @@ from actorgraph.api.system.run_arguments import StartCall, refused_call, stored_
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, LeaseLostError, SchemaMismatchError, StorageBusyError
 from actorgraph.errors.texts import storable
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.system.job import Job, give_back_request
-from actorgraph.runtime.system.owners import fates_of
-from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
-from actorgraph.runtime.system.peers import delete_replaced_runs
-from actorgraph.runtime.system.stored_events import decode_event
-from actorgraph.storage.store_clock import StoreClock
-from actorgraph.superstep.dispatching import BATCH_MAX
-from actorgraph.superstep.scheduling import (
+from actorgraph.rules.system.dispatching import BATCH_MAX
+from actorgraph.rules.system.scheduling import (
     FREE,
     Fate,
     LeaveRun,
@@ -34,11 +27,18 @@ from actorgraph.superstep.scheduling import (
     is_silent,
     misfit_reason,
     next_misfit,
-    place_in_thread,
 )
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.system.job import Job, give_back_request
+from actorgraph.runtime.system.owners import fates_of
+from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
+from actorgraph.runtime.system.peers import delete_replaced_runs
+from actorgraph.runtime.system.stored_events import decode_event
+from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Failed
+from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import (
     NO_OWNER,
     OPEN_STATUSES,

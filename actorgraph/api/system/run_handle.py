@@ -19,15 +19,16 @@ from actorgraph.errors import (
     RunFailedError,
     RunNotFoundError,
 )
+from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
-from actorgraph.superstep.scheduling import RunPlace, waits_for_time
 from actorgraph.values.durations import checked_limit
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
+from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.schema_types import OwnResultT
 from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, EventPage, RunEvent, RunRow, RunStatus

@@ -31,9 +31,9 @@ from actorgraph.errors import (
     ThreadMovedError,
     did_you_mean,
 )
+from actorgraph.rules.system.sharding import ShardMap, balancing, look_order, map_of
 from actorgraph.runtime.system.parked import RetriedRuns
 from actorgraph.runtime.system.statistics import SystemStatistics
-from actorgraph.superstep.sharding import ShardMap, balancing, look_order, map_of
 from actorgraph.values.durations import checked_seconds
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.shards import BUCKETS, bucket_in, bucket_of

@@ -28,7 +28,6 @@ from actorgraph.runtime.system.thread_runs import (
     works_on,
 )
 from actorgraph.savers.thread_facts import facts_of, metadata_facts
-from actorgraph.superstep.scheduling import newest_of
 from actorgraph.values.commits import (
     ListCheckpoints,
     LoadCheckpoint,
@@ -38,6 +37,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import made_at
 from actorgraph.values.retention import ListThreads
+from actorgraph.values.run_order import newest_of
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 from actorgraph.values.thread_phase import PHASES, PhaseFacts, ThreadPhase, phase_of, still_works

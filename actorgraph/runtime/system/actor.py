@@ -26,6 +26,22 @@ from actorgraph.errors import (
 )
 from actorgraph.errors.texts import storable
 from actorgraph.loops import current_loop
+from actorgraph.rules.system.scheduling import (
+    FREE,
+    BeginRun,
+    CancelRun,
+    DropRun,
+    EraseRun,
+    Lane,
+    LaneStep,
+    arrived,
+    erased,
+    freed,
+    held,
+    left,
+    replacement_reason,
+    taken_up,
+)
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded, wake_all
 from actorgraph.runtime.run.launch import Launch
@@ -57,22 +73,6 @@ from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
 from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER, thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.superstep.scheduling import (
-    FREE,
-    BeginRun,
-    CancelRun,
-    DropRun,
-    EraseRun,
-    Lane,
-    LaneStep,
-    arrived,
-    erased,
-    freed,
-    held,
-    left,
-    replacement_reason,
-    taken_up,
-)
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
 from actorgraph.values.run import Cancelled, Failed, RunOutcome

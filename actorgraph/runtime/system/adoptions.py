@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
-from actorgraph.superstep.scheduling import place_in_thread
+from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import RunRow
 
 

@@ -9,7 +9,7 @@ from actorgraph.errors import (
     SystemClosedError,
     ThreadBusyError,
 )
-from actorgraph.superstep.scheduling import LaneStep, RefuseBusy, RefuseFull
+from actorgraph.rules.system.scheduling import LaneStep, RefuseBusy, RefuseFull
 from actorgraph.values.ids import as_text
 
 

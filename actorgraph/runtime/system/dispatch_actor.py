@@ -22,14 +22,7 @@ from typing import TypeVar
 import anyio
 import msgspec
 
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.actor import SystemActor
-from actorgraph.runtime.system.engine_link import EngineLink
-from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.row_batches import RowBatches
-from actorgraph.superstep.dispatching import (
+from actorgraph.rules.system.dispatching import (
     BATCH_MAX,
     claimable,
     following,
@@ -39,7 +32,14 @@ from actorgraph.superstep.dispatching import (
     within_room,
     within_slots,
 )
-from actorgraph.superstep.scheduling import Share
+from actorgraph.rules.system.scheduling import Share
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.engine_link import EngineLink
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.row_batches import RowBatches
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
 

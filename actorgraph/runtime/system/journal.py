@@ -21,12 +21,12 @@ import anyio
 import msgspec
 
 from actorgraph.errors import SlowReaderError
+from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.sizes import MB, approximate_bytes, parts_of
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
-from actorgraph.superstep.scheduling import RunPlace
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
 

@@ -14,11 +14,11 @@ from typing import Protocol
 
 import anyio
 
+from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.system.run_waits import Waiter, checked_wait, note_begun, note_left
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.runtime.task.waiting_threads import is_busy, lend, take_back
-from actorgraph.superstep.scheduling import RunPlace
 
 
 class _Holder(Waiter, Protocol):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import anyio
 
+from actorgraph.rules.system.scheduling import Fate
 from actorgraph.runtime.clock import IDS
-from actorgraph.superstep.scheduling import Fate
 from actorgraph.values.systems import NO_OWNER
 
 _PROC = Path("/proc")

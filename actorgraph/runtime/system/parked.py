@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from actorgraph.errors import CheckpointError
+from actorgraph.rules.system.scheduling import why_not_retried
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.superstep.scheduling import why_not_retried
 from actorgraph.values.commits import ListCheckpoints, Refused, StoredCheckpoint
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow, SearchRuns, SetRun

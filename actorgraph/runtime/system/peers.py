@@ -11,20 +11,16 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from actorgraph.errors import CheckpointError
+from actorgraph.rules.system.scheduling import action_on_rival, replacement_reason, rolls_back
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
-from actorgraph.superstep.scheduling import (
-    action_on_rival,
-    is_ahead,
-    replacement_reason,
-    rolls_back,
-)
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
+from actorgraph.values.run_order import is_ahead
 from actorgraph.values.systems import ListRuns, RunRow, SetRun
 
 LOOKS = 3

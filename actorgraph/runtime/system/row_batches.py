@@ -6,9 +6,9 @@ ones would go to the connections alone, and a query costs more than a row.
 
 import anyio.lowlevel
 
+from actorgraph.rules.system.dispatching import BATCH_MAX
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.superstep.dispatching import BATCH_MAX
 from actorgraph.values.systems import ListRuns, RunRow
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from actorgraph.errors import ThreadBusyError
-from actorgraph.superstep.scheduling import RunPlace, leads_back
+from actorgraph.rules.system.scheduling import RunPlace, leads_back
 from actorgraph.values.ids import as_text
 
 

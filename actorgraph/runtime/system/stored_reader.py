@@ -11,10 +11,10 @@ from typing import Any, Protocol, Self
 import anyio
 import msgspec
 
+from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import gap
 from actorgraph.runtime.system.lent_slots import slot_lent
-from actorgraph.superstep.scheduling import RunPlace
 from actorgraph.values.systems import EventPage, RunEvent
 
 POLL_S = 0.2

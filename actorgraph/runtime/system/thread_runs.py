@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.parked import parked_rows
-from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.ids import made_at
+from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.systems import ListRuns, RunRow
 from actorgraph.values.thread_phase import PhaseFacts, phase_of, still_works
 

@@ -1,6 +1,6 @@
 """Trials: begins suspects of killing processes one at a time, without other runs beside them.
 
-Receives   runs that were taken over, when they may begin; the rules are in superstep/scheduling
+Receives   runs that were taken over, when they may begin; the rules are in rules/system/scheduling
 Stores     before a suspect begins, that it is on trial: if this process dies now, it is parked.
            When a run has progressed, that it has no deaths
 Bounds     other runs wait at most `TRIAL_S` for a trial to begin, and as long for its end
@@ -16,10 +16,10 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.errors import CheckpointError
+from actorgraph.rules.system.scheduling import TRIAL_S, has_progressed, is_suspect
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.job import Job
-from actorgraph.superstep.scheduling import TRIAL_S, has_progressed, is_suspect
 from actorgraph.values.systems import AdoptRun
 
 LOOK_S = 0.05

@@ -24,8 +24,8 @@ from actorgraph.savers.systems import (
     status_adopted,
     status_after,
 )
-from actorgraph.superstep.scheduling import place_in_thread
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
+from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,

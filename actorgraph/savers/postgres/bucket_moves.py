@@ -1,4 +1,4 @@
-"""Move buckets of threads from one database to another; blocking. See `superstep.sharding`.
+"""Move buckets of threads from one database to another; blocking. See `rules.system.sharding`.
 
 The rows of the buckets' threads are locked in the source and copied by COPY. They are committed in
 the target, where nothing may use them yet, before the source deletes its own and gives the buckets
@@ -13,6 +13,7 @@ from typing import Any, LiteralString
 from psycopg.sql import SQL, Composed, Identifier
 
 from actorgraph.errors import ActorGraphError, InvalidConfigError, StorageBusyError, StorageError
+from actorgraph.rules.system.sharding import ChangeBucket, mending
 from actorgraph.savers.postgres.buckets import (
     DELETE_BUCKETS,
     BucketTable,
@@ -21,7 +22,6 @@ from actorgraph.savers.postgres.buckets import (
     set_states,
 )
 from actorgraph.savers.postgres.columns import Numbers
-from actorgraph.superstep.sharding import ChangeBucket, mending
 from actorgraph.values.ids import as_text
 from actorgraph.values.shards import BUCKETS
 

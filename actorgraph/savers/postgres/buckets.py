@@ -18,12 +18,12 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from actorgraph.errors import InvalidConfigError, StorageBusyError
+from actorgraph.rules.system.sharding import ChangeBucket
 from actorgraph.savers.postgres.columns import Numbers, register_dumpers
 from actorgraph.storage.postgres.connections import OwnConnections
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
 from actorgraph.storage.postgres.timeouts import Timeouts, quoted
 from actorgraph.storage.postgres.translate import Attempts, classify_error, translate
-from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.values.shards import BUCKETS, BucketRow
 
 T = TypeVar("T")

@@ -31,9 +31,9 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.superstep.scheduling import newest_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
+from actorgraph.values.run_order import newest_of
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, NotFound

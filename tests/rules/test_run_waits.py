@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from actorgraph.superstep.scheduling import RunPlace, leads_back
+from actorgraph.rules.system.scheduling import RunPlace, leads_back
 
 A, B, C, D = (RunPlace(1, name.lower(), name.encode()) for name in "ABCD")
 

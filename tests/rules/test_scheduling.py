@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from actorgraph.superstep.scheduling import (
+from actorgraph.rules.system.scheduling import (
     FREE,
     BeginRun,
     CancelRun,
@@ -23,19 +23,16 @@ from actorgraph.superstep.scheduling import (
     erased,
     freed,
     held,
-    is_ahead,
     is_replaced,
-    is_to_come,
     left,
     misfit_of,
     misfit_reason,
-    newest_of,
     next_misfit,
     replacement_reason,
     rolls_back,
     taken_up,
-    waits_for_time,
 )
+from actorgraph.values.run_order import is_ahead, is_to_come, newest_of, waits_for_time
 from actorgraph.values.systems import OpenRun, RunRow
 
 A, B, C, D = b"a", b"b", b"c", b"d"

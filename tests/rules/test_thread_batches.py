@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.superstep.thread_batches import (
+from actorgraph.rules.thread_batches import (
     AskAnswers,
     AwaitRun,
     BatchCounts,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.superstep.dispatching import (
+from actorgraph.rules.system.dispatching import (
     claimable,
     following,
     graph_room,
@@ -14,7 +14,7 @@ from actorgraph.superstep.dispatching import (
     within_room,
     within_slots,
 )
-from actorgraph.superstep.scheduling import Share
+from actorgraph.rules.system.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
 from actorgraph.values.ids import run_id_at, run_id_of
 from actorgraph.values.systems import RunRow

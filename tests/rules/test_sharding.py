@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorgraph.superstep.sharding import (
+from actorgraph.rules.system.sharding import (
     ChangeBucket,
     ShardMap,
     balancing,

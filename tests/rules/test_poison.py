@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.superstep.scheduling import (
+from actorgraph.rules.system.scheduling import (
     SILENT_LEASES,
     deaths_after,
     has_progressed,
