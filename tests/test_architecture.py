@@ -3,12 +3,16 @@
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.support import decision_list, layers_picture
-from tests.support.source_files import ROOT
+from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 from tests.test_layers import ORDER, REEXPORTS, ROOMS
+from tests.test_words import comments, docstrings
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -131,11 +135,22 @@ class TestThePicture:
 # `graph.invoke` is a call and `systems.log` a file: what re-exports has no modules inside.
 PACKAGES = {name for row in ORDER for name in row if not name.startswith("__")} - REEXPORTS
 MODULE = re.compile(r"`(?:actorgraph[./])?(\w+)([./])([a-z_]+(?:/[a-z_]+)*)(?=[`./])")
+BARE_MODULE = re.compile(
+    rf"(?<![\w/.:-])(?:actorgraph[/.])?({'|'.join(sorted(PACKAGES))})([/.])([a-z_]+(?:[/.][a-z_]+)*)"
+)
+"""Of texts in code, where many names have no backticks."""
+NEIGHBOUR = re.compile(r"`(\w+)\.([a-z_]\w*)(?:\(\))?`")
+"""A name in a file of the same folder: `systems.run_lookups`."""
+PYTHON_FILE = re.compile(r"\b([a-z_]+)\.py\b")
 NO_MODULES = {
     *("plan.fired", "web.storage_not_usable", "dispatch.away", "dispatch.back"),
     *("studio.act", "studio.delete", "studio.read", "studio.store", "studio.system"),
+    *("runtime.store", "runtime.stores", "runtime.context", "values.messages"),
 }
-"""A field of a test's plan, events of the log, and actions that `authorize` is asked about."""
+"""A field of a test's plan, events of the log, actions that `authorize` is asked about, fields of a
+node's parameter, a parameter of a route."""
+NO_FILES = {"file"}
+"""`file.py:name` is the form of an argument."""
 
 
 def named_modules(text: str) -> set[str]:
@@ -157,26 +172,69 @@ def is_module(name: str) -> bool:
     return exists(folder / word) or bool(re.search(rf"\b{word}\b", code))
 
 
+def is_pointer(name: str) -> bool:
+    """Whether it is a module, or a name in one, or a name of a class in one."""
+    parts = re.split(r"[./]", name.removesuffix(".py"))
+    for end in range(len(parts), max(0, len(parts) - 3), -1):
+        folder, rest = (ROOT / "actorgraph").joinpath(*parts[:end]), parts[end:]
+        exports = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        if exports.exists():
+            return all(has_word(exports, word) for word in rest)
+    return False
+
+
+def stale_pointers(source: Source) -> Iterator[Place]:
+    """Modules and names in them that a docstring or a comment names, and that don't exist."""
+    folder = (ROOT / source.path).parent
+    for line, text in (*docstrings(source), *comments(source)):
+        for package, mark, rest in BARE_MODULE.findall(text):
+            name = f"{package}{mark}{rest}"
+            if name not in NO_MODULES and not is_pointer(name):
+                yield line, name
+        for stem, word in NEIGHBOUR.findall(text):
+            file = folder / f"{stem}.py"
+            if file.exists() and not (has_word(file, word) or is_pointer(f"{stem}.{word}")):
+                yield line, f"{stem}.{word}"
+        for stem in PYTHON_FILE.findall(text):
+            if stem not in NO_FILES | file_names():
+                yield line, f"{stem}.py"
+
+
+def has_word(file: Path, word: str) -> bool:
+    """Whether the code of a file has a name; its own docstring may have any word."""
+    code = file.read_text("utf-8").split('"""', 2)[-1]
+    return word == "py" or bool(re.search(rf"\b{word}\b", code))
+
+
+@cache
+def file_names() -> frozenset[str]:
+    """The names of the Python files of the package and of its tests."""
+    return frozenset(Path(file.path).stem for file in sources("actorgraph", "tests"))
+
+
 class TestNamedModules:
-    @pytest.mark.parametrize("suffix", [".md", ".py"])
-    def test_each_exists(self, suffix):
+    def test_each_of_the_pages_exists(self):
         """
-        The modules that pages, decisions, docstrings and comments name are where they say.
+        The modules that pages and decisions name are where they say.
         """
-        folders = [ROOT / "docs", ROOT / "actorgraph"]
-        pages = [*ROOT.glob("*.md"), ROOT / "tests" / "README.md"]
+        pages = [*ROOT.glob("*.md"), ROOT / "tests" / "README.md", *(ROOT / "docs").rglob("*.md")]
         pages = [page for page in pages if page.name != "CHANGELOG.md"]
-        paths = [*pages, *(path for folder in folders for path in folder.rglob("*"))]
-        texts = {path: path.read_text("utf-8") for path in paths if path.suffix == suffix}
-        found = {(path, name) for path, text in texts.items() for name in named_modules(text)}
+        texts = {page: page.read_text("utf-8") for page in pages}
+        found = {(page, name) for page, text in texts.items() for name in named_modules(text)}
         gone = [
-            f"{path.relative_to(ROOT)}: {name}"
-            for path, name in sorted(found)
+            f"{page.relative_to(ROOT)}: {name}"
+            for page, name in sorted(found)
             if name not in NO_MODULES and not is_module(name)
         ]
 
         assert len(found) > 20
         assert gone == []
+
+    def test_each_of_the_code_exists(self):
+        """
+        The modules that docstrings and comments name, and names in them, are where they say.
+        """
+        hold(stale_pointers, sources("actorgraph"))
 
     def test_a_moved_module_is_noticed(self):
         """
@@ -187,6 +245,26 @@ class TestNamedModules:
         assert named_modules(text) == {"savers.checksums", "savers/sqlite/batch"}
         assert not is_module("savers.checksums")
         assert is_module("savers/sqlite/batch")
+
+    @pytest.mark.parametrize(
+        ("text", "gone"),
+        [
+            ("The rules are in superstep/turns.", "superstep/turns"),
+            ("As `actorgraph.runtime.caller` does.", "runtime.caller"),
+            ("See `codec.records.gone`.", "codec.records.gone"),
+            ("See `lanes.gone`, in scheduling.py.", ""),
+            ("It is what gone_since.py did.", "gone_since.py"),
+            ("`scheduling.begun_twice` decides.", "scheduling.begun_twice"),
+            ("See codec/records, `codec.records.Record`, `dispatching.room`, `runtime.store`.", ""),
+        ],
+    )
+    def test_a_stale_pointer_of_the_code_is_found(self, text, gone):
+        """
+        Modules with and without backticks are found, names in them, neighbours and files.
+        """
+        made = snippet(f'"""{text}"""', "actorgraph/rules/system/made_up.py")
+
+        assert [what for _, what in stale_pointers(made)] == ([gone] if gone else [])
 
 
 def source(path: str) -> str:

@@ -335,7 +335,7 @@ class TestRooms:
 class TestPurity:
     def test_the_core_is_pure(self):
         """
-        values, channels, plan, superstep and rules neither wait nor touch clock, chance or the world.
+        values, channels, plan, superstep and rules neither wait nor touch clock, chance or world.
 
         A run can be replayed only because the same state and event always give the same answer.
         """

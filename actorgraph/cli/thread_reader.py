@@ -24,7 +24,7 @@ from actorgraph.cli.printed import (
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
+from actorgraph.runtime.saver.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text

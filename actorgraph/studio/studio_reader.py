@@ -18,8 +18,8 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo, moment_before, thread_status
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.saver.thread_runs import runs_of_threads, without_later
 from actorgraph.runtime.system.sampling import StatisticsSample
-from actorgraph.runtime.system.thread_runs import runs_of_threads, without_later
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.superstep.snapshot import iso

@@ -118,7 +118,7 @@ async def test_the_runs_of_a_system(store):
     """
     if not getattr(store.saver(), "keeps_runs", False):
         pytest.skip("it keeps no runs")
-    from actorgraph.runtime.system import stored_events as resealing
+    from actorgraph.runtime.saver import resealing
 
     page, resealing.RESEAL_PAGE = resealing.RESEAL_PAGE, 3
     try:

@@ -166,7 +166,7 @@ BY_MACHINE = {
     "savers/memory/systems.py": "its runs are of one process",
     "savers/sqlite/systems.py": "its files are of one machine",
     "savers/jsonl/systems.py": "its files are of one machine",
-    "runtime/system/thread_runs.py": "ages of claims, whose ids are of the machine",
+    "runtime/saver/thread_runs.py": "ages of claims, whose ids are of the machine",
     "cli/thread_reader.py": "shows threads; begins nothing",
     "cli/doctor/database_facts.py": "shows ages",
     "cli/system_figures_reader.py": "shows ages",

@@ -37,7 +37,7 @@ from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.ports import Saver
 from actorgraph.runtime.run.start import load
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.runtime.system.thread_runs import works_on
+from actorgraph.runtime.saver.thread_runs import works_on
 from actorgraph.runtime.task.runtime import NO_RESOURCES
 from actorgraph.superstep.snapshot import (
     empty_snapshot,

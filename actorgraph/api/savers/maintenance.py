@@ -18,7 +18,7 @@ from actorgraph.errors import CheckpointError, InvalidConfigError, NotSupportedE
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note, combine_errors
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.system.stored_events import reseal_runs
+from actorgraph.runtime.saver.resealing import reseal_runs
 from actorgraph.storage.file_errors import checked_path
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import CheckpointSummary

@@ -8,7 +8,7 @@ from actorgraph.api.savers.listing import Listing
 from actorgraph.codec import Codec
 from actorgraph.codec.restore import restore, restore_claim
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.thread_runs import works_on
+from actorgraph.runtime.saver.thread_runs import works_on
 from actorgraph.superstep.chunks import address
 from actorgraph.superstep.snapshot import stored_snapshot, unsaved_snapshot
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint

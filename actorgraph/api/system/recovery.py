@@ -29,9 +29,10 @@ from actorgraph.rules.system.scheduling import (
     next_misfit,
 )
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.saver.thread_runs import parked_rows
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.owners import fates_of
-from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
+from actorgraph.runtime.system.parked import RetriedRuns, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
 from actorgraph.storage.store_clock import StoreClock

@@ -17,7 +17,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.parked import parked_rows
+from actorgraph.runtime.saver.thread_runs import parked_rows
 from actorgraph.values.thread_phase import ThreadPhase
 
 COUNT_S = 15.0

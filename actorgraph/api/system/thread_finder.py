@@ -21,7 +21,7 @@ from actorgraph.errors.excerpts import shown
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.thread_runs import (
+from actorgraph.runtime.saver.thread_runs import (
     AT_ONCE,
     runs_of_threads,
     without_later,

@@ -47,7 +47,8 @@ def retry(
 async def _retry(db: str | None, thread: str | None, runs: list[str] | None) -> Any:
     from actorgraph.cli.places import database_named, open_saver
     from actorgraph.runtime.saver.hosting import host_of
-    from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
+    from actorgraph.runtime.saver.thread_runs import parked_rows
+    from actorgraph.runtime.system.parked import RetriedRuns, retry_rows, rows_of
     from actorgraph.values.ids import as_text
 
     async with open_saver(database_named(db), read_only=False, create=False) as saver:

@@ -2,7 +2,8 @@
 
 Receives   runs from `submit`, cancellations, a drain; from tasks of the system's own event loop
 Sends      each run into a task of its own, in the system's task group
-Order      per thread first come, first served, unless `if_busy` says otherwise (superstep/turns)
+Order      per thread first come, first served, unless `if_busy` says otherwise
+           (rules/system/scheduling)
 Bounds     `max_runs` are active at once, `max_queued` wait for a slot or for their thread,
            `max_waiting` for one thread; beyond that a run is refused before anything is written.
            Runs are accepted, and begin, at a pace that keeps the event loop responsive (`Pace`)

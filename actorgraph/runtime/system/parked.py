@@ -10,10 +10,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.values.commits import ListCheckpoints, Refused, StoredCheckpoint
 from actorgraph.values.ids import as_bytes, as_text
-from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow, SearchRuns, SetRun
-
-PAGE = 512
-"""Runs that are read at once."""
+from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow, SetRun
 
 BEFORE = 1
 """Attempts of a retried run; with 0 its events would count as complete, as after a drain."""
@@ -29,19 +26,6 @@ class RetriedRuns(msgspec.Struct, frozen=True):
 
     retried: tuple[str, ...]
     left: dict[str, str]
-
-
-async def parked_rows(host: Host, thread_id: str | None = None) -> list[RunRow]:
-    """Read the parked runs of a thread, or of all threads, oldest first."""
-    found: list[RunRow] = []
-    before = b"\xff" * 17
-    while True:
-        query = SearchRuns(PAGE, statuses=("parked",), prefix=thread_id or "", before=before)
-        page: list[RunRow] = await host.reader.ask(query)
-        found += [row for row in page if thread_id in (None, row.thread_id)]
-        if len(page) < PAGE:
-            return found[::-1]
-        before = page[-1].run
 
 
 async def rows_of(host: Host, run_ids: Sequence[str]) -> tuple[list[RunRow], dict[str, str]]:

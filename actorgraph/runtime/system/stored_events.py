@@ -20,33 +20,27 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.decode_errors import raise_located
-from actorgraph.codec.encryption import call_of, event_of
-from actorgraph.errors import CheckpointError, SerializationError
-from actorgraph.errors.storage import fails_every_request
-from actorgraph.errors.texts import add_note
+from actorgraph.codec.encryption import event_of
+from actorgraph.errors import SerializationError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
+from actorgraph.runtime.saver.resealing import PAGE_BYTES
 from actorgraph.runtime.sizes import MB
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import (
     EventPage,
     EventRow,
-    ListRuns,
     ReadEvents,
     RunEvent,
-    RunRow,
-    SealRun,
     StoreEvents,
 )
 
 WAITING_MAX = 1024
 WAITING_BYTES = 16 * MB
 EVENTS_PAGE = 256
-PAGE_BYTES = 4 * MB
-"""Bytes of stored events with which a page ends."""
 
 
 class EventRetention(msgspec.Struct, frozen=True):
@@ -214,51 +208,3 @@ def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
 def _parts(value: Any) -> tuple[str, list[str], Any]:
     kind, namespace, data = value
     return kind, namespace, data
-
-
-RESEAL_PAGE = 500
-"""Events that one transaction changes at most."""
-
-
-async def reseal_runs(host: Host, codec: Codec, thread_id: str | None) -> list[CheckpointError]:
-    """Re-encrypt runs and their events; running runs may store more events meanwhile.
-
-    Args:
-        thread_id: only the runs of this thread; None for all.
-    Returns: one error for each run that can't be read with the codec's keys; its events stay as
-        they are from the unreadable one on.
-    Raises:
-        StorageError: the saver can't be used.
-    """
-    rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=thread_id))
-    failed: list[CheckpointError] = []
-    for row in rows:
-        try:
-            await _reseal(host, codec, row)
-        except CheckpointError as error:
-            if fails_every_request(error):
-                raise
-            add_note(error, f"run {as_text(row.run)} of thread {row.thread_id!r} stays as it is")
-            failed.append(error)
-    return failed
-
-
-async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
-    place = call_of(row.run)
-    # A run that can't be taken up again has no payload.
-    payload = codec.reencrypt(row.payload, place, place) if row.payload else None
-    after = 0
-    while True:
-        query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE, bytes_max=PAGE_BYTES)
-        events = query.cut(await host.reader.ask(query))
-        made = tuple(_sealed(codec, row.run, event) for event in events)
-        size = sum(len(event.payload) for event in made) + len(payload or b"")
-        await host.writer.store(SealRun(row.run, row.thread_id, payload, made, size))
-        if not events.is_full:
-            return
-        payload, after = None, events[-1].place
-
-
-def _sealed(codec: Codec, run: bytes, event: EventRow) -> EventRow:
-    place = event_of(run, event.place)
-    return EventRow(event.place, event.created, codec.reencrypt(event.payload, place, place))

@@ -17,9 +17,10 @@ import msgspec
 
 from actorgraph.errors import DamagedRowError
 from actorgraph.savers.jsonl.files import changed_file, check_unchanged
-from actorgraph.savers.jsonl.lost_appends import before_hole, is_lost_append
+from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
+from actorgraph.storage.holes import before_hole
 from actorgraph.values.ids import as_bytes
 
 _BUFFER = 1 << 18

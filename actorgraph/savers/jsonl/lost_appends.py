@@ -13,6 +13,7 @@ from itertools import chain
 import msgspec
 
 from actorgraph.savers.jsonl.schema import verified
+from actorgraph.storage.holes import has_hole
 
 
 class _Position(msgspec.Struct):
@@ -40,19 +41,6 @@ def is_lost_append(
     # A hole that ends inside of a later line's newline, or at it, leaves that line behind it.
     behind = text[text.rfind(b"\0") + 1 :]
     return all(_durable_lines(line) < number for line in chain((behind,), later))
-
-
-def has_hole(text: bytes) -> bool:
-    """Whether blocks of a line are missing.
-
-    One zero byte inside of a line may be a changed bit of a space.
-    """
-    return text.startswith(b"\0") or b"\0\0" in text
-
-
-def before_hole(text: bytes) -> bytes:
-    """Return what a line has before its hole: the line before, if that has lost its newline."""
-    return text.partition(b"\0")[0]
 
 
 def _durable_lines(text: bytes) -> int:

@@ -571,7 +571,7 @@ def translate(
 
     Args:
         unsure: whether a COMMIT was sent and its result is unknown.
-        connected, by: as for `storage.postgres.failures.translate`.
+        connected, by: as for `storage.postgres.translate.translate`.
     """
     if unsure or kind is ErrorKind.BROKEN:
         return SaverBrokenError(

@@ -10,7 +10,7 @@ from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.runtime.system.thread_runs import without_later
+from actorgraph.runtime.saver.thread_runs import without_later
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.values.thread_phase import ThreadPhase, phase_of

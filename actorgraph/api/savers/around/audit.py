@@ -28,9 +28,9 @@ from actorgraph.api.savers.around.wrapped import WrappedSaver, current_principal
 from actorgraph.api.savers.requests import ids_of, name_of
 from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
-from actorgraph.savers.jsonl.lost_appends import has_hole
 from actorgraph.storage.file_errors import checked_path
 from actorgraph.storage.file_locks import try_lock
+from actorgraph.storage.holes import has_hole
 from actorgraph.storage.logged_problems import warn
 from actorgraph.storage.part_files import sync_path
 from actorgraph.values.commits import Commit, CommitOutcome, Query, Request

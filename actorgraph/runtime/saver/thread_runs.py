@@ -7,14 +7,28 @@ from collections.abc import Sequence
 
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.parked import parked_rows
 from actorgraph.values.ids import made_at
 from actorgraph.values.run_order import waits_for_time
-from actorgraph.values.systems import ListRuns, RunRow
+from actorgraph.values.systems import ListRuns, RunRow, SearchRuns
 from actorgraph.values.thread_phase import PhaseFacts, phase_of, still_works
 
 AT_ONCE = 64
 """Threads whose runs are read by one query."""
+PAGE = 512
+"""Runs that are read at once."""
+
+
+async def parked_rows(host: Host, thread_id: str | None = None) -> list[RunRow]:
+    """Read the parked runs of a thread, or of all threads, oldest first."""
+    found: list[RunRow] = []
+    before = b"\xff" * 17
+    while True:
+        query = SearchRuns(PAGE, statuses=("parked",), prefix=thread_id or "", before=before)
+        page: list[RunRow] = await host.reader.ask(query)
+        found += [row for row in page if thread_id in (None, row.thread_id)]
+        if len(page) < PAGE:
+            return found[::-1]
+        before = page[-1].run
 
 
 async def runs_of_threads(host: Host, thread_ids: Sequence[str]) -> dict[str, list[RunRow]]:
