@@ -251,6 +251,15 @@ def complaints(counts: dict[str, float], baseline: dict[str, float]) -> list[str
     ]
 
 
+def fallen(counts: dict[str, float], baseline: dict[str, float]) -> list[str]:
+    """A sentence per workload that makes fewer calls than the tolerance: the baseline is too high."""
+    return [
+        f"{name!r} makes {calls:g} calls, baseline {baseline[name]:g}: `{RENEW}` keeps the gain"
+        for name, calls in counts.items()
+        if calls < (1 - TOLERANCE) * baseline.get(name, 0.0)
+    ]
+
+
 if __name__ == "__main__":
     if "--renew" in sys.argv:
         stored = json.loads(BASELINE.read_text("utf-8")) if BASELINE.exists() else {}
