@@ -38,6 +38,8 @@ ORDER = [
     {"dispatch"},
     {"api"},
     REEXPORTS,
+    # What prebuilt, migrate, web, studio and cli take from the layers above: see test_rings.py.
+    {"internals"},
     {"sessions"},
     {"web", "prebuilt", "testing", "migrate"},
     {"studio"},

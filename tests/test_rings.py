@@ -3,10 +3,16 @@
 Each rule is first tried on made-up files that break it.
 """
 
+import ast
 import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 
 import pytest
 
+from actorgraph import internals
+from tests.support.names_page import HOMES
 from tests.support.rings import (
     DOORS,
     HOOKS,
@@ -19,9 +25,10 @@ from tests.support.rings import (
     outward,
     ring_of,
 )
-from tests.support.source_files import ROOT, hold, snippet, sources
+from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+NAMES = internals.NAMES
 
 
 class TestRings:
@@ -100,6 +107,109 @@ class TestRings:
         assert [ring for ring in rows if ring in RINGS] == list(RINGS)
         for ring, names in RINGS.items():
             assert shown[ring] == {name.replace(".", "/") for name in names}, ring
+
+
+AROUND = ("prebuilt", "migrate", "web", "studio", "cli")
+"""Packages around the library; each other they import as layers allow."""
+OPEN = (*HOMES, "ports")
+"""Modules with public names, and the protocols of savers, stores and caches."""
+
+
+def internal_names(source: Source) -> Iterator[Place]:
+    """Names of the library that are neither public nor in the port."""
+    for line, module, name in imported(source):
+        package, _, below = below_root(module).partition(".")
+        if module.split(".")[0] != "actorgraph" or package in AROUND:
+            continue
+        if not package and name in OPEN:  # `from actorgraph import errors`
+            continue
+        if package == "internals" and not below and name in NAMES:
+            continue
+        if below_root(module) not in OPEN or name not in public_names(module):
+            yield line, f"{module}: {name or 'a module'} isn't public: add it to internals.py"
+
+
+@cache
+def public_names(module: str) -> frozenset[str]:
+    """The names that a module declares; of the protocols all without an underscore."""
+    home = import_module(module)
+    return frozenset(getattr(home, "__all__", None) or (n for n in vars(home) if n[0] != "_"))
+
+
+class TestThePort:
+    """`actorgraph/internals.py`: what the packages around the library use of its inside."""
+
+    def test_nothing_internal_is_used_beside_it(self):
+        """
+        prebuilt, migrate, web, studio and cli import public names, and internal ones from the port.
+        """
+        hold(internal_names, [f for name in AROUND for f in sources(f"actorgraph/{name}")])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "from actorgraph.values.systems import RunRow",
+            "def f():\n    from actorgraph.runtime.clock import microseconds_now",
+            "from actorgraph.graph import Lane",
+            "from actorgraph.messages import kinds",
+            "import actorgraph.api.system.system",
+            "from actorgraph import api",
+            "from actorgraph.internals import Lane",
+        ],
+    )
+    def test_an_internal_name_is_found(self, text):
+        """
+        The rule sees deferred imports, whole modules, and names that a public module only has.
+        """
+        assert list(internal_names(snippet(text, "actorgraph/web/a.py")))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "from actorgraph.graph import StateGraph\nimport json",
+            "from actorgraph import errors",
+            "from actorgraph.ports import Saver",
+            "from actorgraph.web.requests.problems import NotFound",
+            "from actorgraph.internals import RunRow",
+        ],
+    )
+    def test_a_public_name_is_not_found(self, text):
+        """
+        Public names, protocols, the port's names and packages beside are fine.
+        """
+        assert list(internal_names(snippet(text, "actorgraph/studio/a.py"))) == []
+
+    def test_every_name_is_used(self):
+        """
+        A name that no package around the library uses any more is taken off the port.
+        """
+        files = [f for name in AROUND for f in sources(f"actorgraph/{name}")]
+        used = {n for f in files for _, module, n in imported(f) if module == internals.__name__}
+
+        assert sorted(set(NAMES) - used) == []
+
+    def test_both_lists_are_the_same(self):
+        """
+        Type checkers find each name at the module where it is loaded from, and no other.
+        """
+        (file,) = (f for f in sources("actorgraph") if f.path == "actorgraph/internals.py")
+        declared = {
+            alias.asname or alias.name: (node.module, alias.name)
+            for node in file.nodes(ast.ImportFrom)
+            for alias in node.names
+            if str(node.module).startswith("actorgraph.")
+        }
+
+        assert declared == NAMES
+
+    def test_each_name_is_loaded(self):
+        """
+        A name of the port is the object of its module; an unknown one is an AttributeError.
+        """
+        for name, (module, there) in NAMES.items():
+            assert getattr(internals, name) is getattr(import_module(module), there)
+        with pytest.raises(AttributeError, match="'no_such_name'"):
+            internals.no_such_name  # noqa: B018 - it is asked for
 
 
 class TestCodeLines:

@@ -12,9 +12,7 @@ from typing import Any, get_args
 
 from actorgraph.cli.findings import COMPAT, PACKAGES, Remark
 from actorgraph.cli.objects import Objects, own_nodes
-from actorgraph.errors.signatures import signature_of
-from actorgraph.plan.annotation_forms import class_of
-from actorgraph.plan.annotations import declared_names, function_annotations
+from actorgraph.internals import class_of, declared_names, function_annotations, signature_of
 
 _SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
 _RETRY = {"retry": "retry_policy"}

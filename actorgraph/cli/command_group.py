@@ -39,7 +39,7 @@ def _thread_ids(context: typer.Context, incomplete: str) -> list[str]:
     if "://" in place or not os.path.isfile(place):  # noqa: PTH113 - quicker to import
         return []
     try:
-        from actorgraph.api.savers.sqlite import SqliteSaver
+        from actorgraph.checkpoints import SqliteSaver
 
         with SqliteSaver(place, read_only=True, busy_timeout_s=0.2) as saver:
             ids = saver.list_threads()

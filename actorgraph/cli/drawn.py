@@ -17,7 +17,7 @@ from actorgraph.cli.printed import (
     ThreadShown,
 )
 from actorgraph.cli.visible_text import visible
-from actorgraph.values.thread_phase import PHASE_TEXT
+from actorgraph.internals import PHASE_TEXT
 
 if TYPE_CHECKING:
     from rich.console import Console

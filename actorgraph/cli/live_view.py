@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from actorgraph.cli.drawn import add_rows, styled
 from actorgraph.cli.run_progress import NodeView, RunProgress
 from actorgraph.cli.visible_text import visible
-from actorgraph.values.stream_items import Namespace
+from actorgraph.internals import Namespace
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.state_graph import StateGraph
-from actorgraph.api.savers.adapt import adapt_checkpointer, is_foreign
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
 from actorgraph.codec import Codec
-from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import RunningLoopError, UnknownTypeError
+from actorgraph.graph import CompiledStateGraph, StateGraph
+from actorgraph.internals import adapt_checkpointer, extension_of, is_foreign
 from actorgraph.ports import Saver
 
 if TYPE_CHECKING:

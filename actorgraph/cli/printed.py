@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from actorgraph.values.thread_phase import ThreadPhase
+from actorgraph.internals import ThreadPhase
 
 Status = Literal["idle", "busy", "interrupted", "error"]
 """busy: it has an open run, and not one that only waits for its time. interrupted: it has tasks

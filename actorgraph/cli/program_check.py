@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.cli.places import open_graphs
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import SettingsTally, ThreadCheckReport, check_threads
 from actorgraph.stores import SqliteStore
-from actorgraph.values.checked_threads import SettingsTally, ThreadCheckReport
 
 Stores = Sequence[tuple[Mapping[str, CompiledStateGraph], Any]]
 """Graphs by name, and the store of the server that has them."""

@@ -6,11 +6,16 @@ from typing import Any
 
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.kept_data import PrunedThread
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.runtime.saver.hosting import Host
-from actorgraph.savers.retention import RetentionPoint, plan_removal
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
-from actorgraph.values.durations import DURATION_MAX_S
+from actorgraph.internals import (
+    DAMAGED,
+    DURATION_MAX_S,
+    UNREADABLE,
+    Host,
+    ListCheckpoints,
+    RetentionPoint,
+    StoredCheckpoint,
+    plan_removal,
+)
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from actorgraph.cli.drawn import compact
 from actorgraph.cli.printed import OpenQuestion
-from actorgraph.values.stream_items import Namespace
+from actorgraph.internals import Namespace
 
 MODES = ("checkpoints", "tasks", "messages", "custom", "values")
 MESSAGE_MAX = 4_000

@@ -10,10 +10,18 @@ from typing import Any
 from actorgraph.cli.exit_codes import CommandError
 from actorgraph.cli.kept_data import Figures, ListedSystem
 from actorgraph.cli.output import without_password
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
-from actorgraph.values.ids import as_text, created_of
-from actorgraph.values.systems import OPEN_STATUSES, ListOwners, ListRuns, OwnerRow, RunRow
+from actorgraph.internals import (
+    OPEN_STATUSES,
+    ListCheckpoints,
+    ListOwners,
+    ListRuns,
+    OwnerRow,
+    RunRow,
+    StoredCheckpoint,
+    as_text,
+    created_of,
+    host_of,
+)
 
 STEPS_MAX = 500
 """Newest checkpoints that the rate of steps is counted of."""

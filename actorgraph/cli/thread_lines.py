@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.checkpoints import CheckpointTuple
 from actorgraph.cli.exit_codes import CommandError
 from actorgraph.codec import Codec
-from actorgraph.codec.decode_errors import raise_located
 from actorgraph.errors import CheckpointError
-from actorgraph.values.checkpoint import CheckpointTuple
+from actorgraph.internals import raise_located
 
 FORMAT = 2
 _WITHOUT_END = 1

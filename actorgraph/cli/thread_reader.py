@@ -7,11 +7,6 @@ from typing import Any
 
 import anyio
 
-from actorgraph.api.config import is_thread_id
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.savers.stored_states import list_stored, read_stored
-from actorgraph.api.system.thread_checks import damaged_id
-from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.cli.exit_codes import CommandError, UsageError
 from actorgraph.cli.printed import (
     CheckpointLine,
@@ -21,17 +16,33 @@ from actorgraph.cli.printed import (
     ThreadLine,
     ThreadShown,
 )
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.runtime.clock import microseconds_now
-from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.runtime.saver.thread_runs import AT_ONCE, runs_of_threads, without_later
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import (
+    DAMAGED,
+    OPEN_STATUSES,
+    UNREADABLE,
+    Host,
+    ListCheckpoints,
+    ListRuns,
+    PhaseFacts,
+    RunRow,
+    StoredCheckpoint,
+    as_text,
+    damaged_id,
+    host_of,
+    is_thread_id,
+    list_stored,
+    microseconds_now,
+    phase_of,
+    read_stored,
+    runs_of_threads,
+    thread_status,
+    waits_for_time,
+    without_later,
+)
+from actorgraph.internals import THREADS_AT_ONCE as AT_ONCE
 from actorgraph.studio.steps import checkpoint_of, parent_of
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
-from actorgraph.values.ids import as_text
-from actorgraph.values.run_order import waits_for_time
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-from actorgraph.values.thread_phase import PhaseFacts, phase_of
+from actorgraph.types import StateSnapshot
 from actorgraph.web.requests.jsonable import to_plain
 
 ID_PART_MIN = 6

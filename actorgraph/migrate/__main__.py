@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from actorgraph.api.savers.sqlite import SqliteSaver
+from actorgraph.checkpoints import SqliteSaver
 from actorgraph.migrate.moving import ThreadReport, migrate
 
 

@@ -21,23 +21,23 @@ from zoneinfo import ZoneInfo
 import msgspec
 import ormsgpack
 
-from actorgraph.codec.bounds import CopyBudget, build_set
-from actorgraph.codec.library_types import library_type
-from actorgraph.codec.stored_types import (
+from actorgraph.errors import SerializationError
+from actorgraph.internals import MESSAGE_KINDS as KINDS
+from actorgraph.internals import (
     MODEL,
     NAMED_TUPLE,
     OLD_MODEL,
     PATTERN,
     SLOTTED,
+    CopyBudget,
+    build_set,
     extension_of,
+    library_type,
+    number_of,
 )
-from actorgraph.errors import SerializationError
-from actorgraph.messages import kinds
 from actorgraph.migrate.sources import SourceCheckpoint
 from actorgraph.migrate.task_matching import task_id_hash
-from actorgraph.savers.foreign.payloads import number_of
-from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
-from actorgraph.values.policies import TimeoutPolicy
+from actorgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
 _ONE_ARGUMENT = (0, 3)
 _MODELS = (4, 5)
@@ -221,7 +221,7 @@ def _unpacked(data: bytes) -> Any:
     return ormsgpack.unpackb(data, ext_hook=_Raw, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
-_OUR_MESSAGES = {kind.__name__: kind for kind in kinds.KINDS}
+_OUR_MESSAGES = {kind.__name__: kind for kind in KINDS}
 
 
 def _of_kind(kind: Any, given: Any, *, model: bool) -> Any:

@@ -8,23 +8,29 @@ from typing import Any, TypedDict, Unpack, cast
 import anyio.to_thread
 import msgspec
 
-from actorgraph.api.blocking import block_on
-from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import ActorGraphError
-from actorgraph.errors.storage import fails_every_request
+from actorgraph.graph import START
+from actorgraph.internals import (
+    EPOCH_ANY,
+    Commit,
+    HandOff,
+    Host,
+    ListCheckpoints,
+    Plan,
+    Save,
+    StoredCheckpoint,
+    address_of,
+    as_text,
+    block_on,
+    fails_every_request,
+    host_of,
+)
 from actorgraph.migrate.decode import Decoder
 from actorgraph.migrate.sources import SourceDatabase, source_of
 from actorgraph.migrate.task_matching import task_id_hash
 from actorgraph.migrate.translate_thread import MovedCheckpoint, SourceThread
-from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
-from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint
-from actorgraph.values.constants import START
-from actorgraph.values.ids import as_text
-from actorgraph.values.run import Save
 
 COMMITS_MAX = 64
 _NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), state_keys=())

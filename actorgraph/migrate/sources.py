@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
-from actorgraph.storage.sqlite.open_files import reading_address
+from actorgraph.internals import reading_address
 
 
 class SourceCheckpoint(msgspec.Struct):

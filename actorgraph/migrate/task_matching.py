@@ -12,9 +12,17 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import MissingExtraError
-from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START
-from actorgraph.values.ids import TaskId, as_bytes, interrupt_id, task_id
-from actorgraph.values.run import TaskPath
+from actorgraph.graph import START
+from actorgraph.internals import (
+    BRANCH_TO,
+    PULL,
+    PUSH,
+    TaskId,
+    TaskPath,
+    as_bytes,
+    interrupt_id,
+    task_id,
+)
 
 JOIN = "join:"
 _JOINS_MAX = 4

@@ -7,6 +7,23 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.channels import EMPTY
+from actorgraph.graph import START
+from actorgraph.internals import (
+    CONTROL_INDEX,
+    COUNTERS,
+    INTERRUPT,
+    NULL_TASK,
+    RESUME,
+    TASKS,
+    LedgerEntry,
+    NewCheckpoint,
+    TaskId,
+    as_bytes,
+    number_of,
+)
+from actorgraph.internals import (
+    ERROR_CHANNEL as ERROR,
+)
 from actorgraph.migrate.decode import Decoder, checkpoint_body, checkpoint_label
 from actorgraph.migrate.sources import SourceCheckpoint
 from actorgraph.migrate.task_matching import (
@@ -18,20 +35,7 @@ from actorgraph.migrate.task_matching import (
     rename_channel,
     triggers_of,
 )
-from actorgraph.savers.foreign.payloads import number_of
-from actorgraph.superstep.deltas import COUNTERS
-from actorgraph.values.commands import Interrupt, Send
-from actorgraph.values.constants import (
-    CONTROL_INDEX,
-    ERROR,
-    INTERRUPT,
-    NULL_TASK,
-    RESUME,
-    START,
-    TASKS,
-)
-from actorgraph.values.ids import TaskId, as_bytes
-from actorgraph.values.run import LedgerEntry, NewCheckpoint
+from actorgraph.types import Interrupt, Send
 
 _PLACES = frozenset({"source", "step", "run_id", "parents", "writes", "thread_id", COUNTERS})
 Key = tuple[str, str]

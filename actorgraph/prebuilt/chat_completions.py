@@ -18,13 +18,11 @@ import anyio
 import msgspec
 
 from actorgraph.errors import GraphBuildError, ModelUnavailableError, OutsideRunError
-from actorgraph.messages.conversion import converted
+from actorgraph.internals import converted, retry_after, seconds_of
 from actorgraph.prebuilt.chat_messages import message_module
 from actorgraph.prebuilt.completion_format import CompletionParts, message_json, tool_json
 from actorgraph.prebuilt.completion_requests import ModelServer, message_of
-from actorgraph.runtime.task.messages import get_message_writer
-from actorgraph.superstep.task_failures import retry_after
-from actorgraph.values.durations import seconds_of
+from actorgraph.streams import get_message_writer
 
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_WAIT_S = 0.5

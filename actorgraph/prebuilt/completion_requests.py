@@ -13,7 +13,7 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import MissingExtraError, ModelError, ModelUnavailableError
-from actorgraph.values.http_errors import connection_text
+from actorgraph.internals import connection_text
 
 ERROR_TEXT_MAX = 500
 """Characters of a server's message in an error."""

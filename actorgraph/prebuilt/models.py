@@ -10,14 +10,11 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.errors.signatures import signature_of
-from actorgraph.plan.callables import injected
+from actorgraph.internals import CURRENT, OperationSpan, call_plain, signature_of
+from actorgraph.internals import injected_parameters as injected
+from actorgraph.internals import injected_values as values_of
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.prebuilt.shown_tools import shown_tool
-from actorgraph.runtime.task.calling import call_plain
-from actorgraph.runtime.task.functions import injected as values_of
-from actorgraph.runtime.task.operation_spans import OperationSpan
-from actorgraph.runtime.task.scope import CURRENT
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 

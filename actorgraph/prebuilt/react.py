@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, ErrorCode, GraphBuildError, InvalidUpdateError
+from actorgraph.graph import END, CompiledStateGraph, RemainingSteps, StateGraph
+from actorgraph.internals import (
+    ContextT,
+    check_call_ids,
+    class_annotations,
+    get_config,
+    get_runtime,
+    old_names,
+)
 from actorgraph.messages import add_messages, answer_open_calls
-from actorgraph.messages.call_ids import check_call_ids
-from actorgraph.plan.annotations import class_annotations
-from actorgraph.plan.old_names import old_names
-from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
 from actorgraph.prebuilt.chat_messages import (
@@ -25,11 +28,7 @@ from actorgraph.prebuilt.chat_messages import (
     tool_calls_of,
 )
 from actorgraph.prebuilt.tool_node import WITH_CONTEXT, ToolNode
-from actorgraph.runtime.task.functions import get_runtime
-from actorgraph.runtime.task.scope import get_config
-from actorgraph.values.commands import Send
-from actorgraph.values.constants import END
-from actorgraph.values.schema_types import ContextT
+from actorgraph.types import Send
 
 
 class AgentState(TypedDict):

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actorgraph.errors.signatures import signature_of
-from actorgraph.plan.annotations import function_annotations
+from actorgraph.internals import function_annotations, signature_of
 from actorgraph.prebuilt.tools import ForeignTool, Tool, tool_of
 
 

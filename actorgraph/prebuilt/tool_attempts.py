@@ -14,14 +14,18 @@ from typing import Any, TypeVar, cast
 import anyio
 
 from actorgraph.errors import GraphBuildError, NodeTimeoutError, did_you_mean
-from actorgraph.plan.node_policies import Retry, limit_of, retries_of
-from actorgraph.runtime.mailbox import pause
-from actorgraph.runtime.task.functions import kept_step
-from actorgraph.runtime.task.interop import is_control_flow
-from actorgraph.runtime.task.scope import CURRENT, TaskScope
-from actorgraph.superstep.task_failures import next_delay
-from actorgraph.values.commands import Command
-from actorgraph.values.policies import RetryPolicy, TimeoutPolicy
+from actorgraph.internals import (
+    CURRENT,
+    Retry,
+    TaskScope,
+    is_control_flow,
+    kept_step,
+    limit_of,
+    next_delay,
+    pause,
+    retries_of,
+)
+from actorgraph.types import Command, RetryPolicy, TimeoutPolicy
 
 T = TypeVar("T")
 ToolTimeout = float | timedelta | TimeoutPolicy | None

@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
+from actorgraph.internals import (
+    CURRENT,
+    Namespace,
+    Runtime,
+    StreamMux,
+    Writer,
+    runtime_of,
+    state_for,
+)
 from actorgraph.prebuilt.chat_messages import is_tool_message
 from actorgraph.prebuilt.tools import ToolRuntime
-from actorgraph.runtime.task import functions as injection
-from actorgraph.runtime.task.live import Writer
-from actorgraph.runtime.task.runtime import Runtime
-from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.superstep.tasks import state_for
-from actorgraph.values.stream_items import Namespace
+from actorgraph.streams import ProtocolEvent, StreamChannel, StreamTransformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def tool_runtime_of(
 ) -> ToolRuntime[Any, Any]:
     """Make the runtime of one call: with the running task's values, or empty outside a run."""
     scope = CURRENT.get(None)
-    around: Runtime[Any] = Runtime() if scope is None else injection.runtime_of(scope)
+    around: Runtime[Any] = Runtime() if scope is None else runtime_of(scope)
     writer = Writer(None) if scope is None else scope.write
     return ToolRuntime(
         state=state,

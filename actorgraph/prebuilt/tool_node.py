@@ -8,11 +8,24 @@ from typing import Any, cast
 import anyio
 import anyio.from_thread
 
-from actorgraph.api.blocking import block_on
-from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError, SchemaMismatchError
-from actorgraph.messages.call_ids import check_call_ids
-from actorgraph.plan.schema import types_in
+from actorgraph.internals import (
+    CURRENT,
+    OperationSpan,
+    TaskScope,
+    block_on,
+    call_plain,
+    check_call_ids,
+    declare,
+    interrupt_id,
+    is_control_flow,
+    lost_tool_advice,
+    run_together,
+    stepper_here,
+    steps_here,
+    translated,
+    types_in,
+)
 from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
 from actorgraph.prebuilt.tool_attempts import (
     ToolPolicies,
@@ -42,14 +55,7 @@ from actorgraph.prebuilt.tools import (
     tool_of,
     types_of_tool,
 )
-from actorgraph.runtime.stepper import run_together, stepper_here, steps_here
-from actorgraph.runtime.task.calling import call_plain
-from actorgraph.runtime.task.interop import is_control_flow, translated
-from actorgraph.runtime.task.operation_spans import OperationSpan
-from actorgraph.runtime.task.scope import CURRENT, TaskScope
-from actorgraph.superstep.changes.lost_tools import lost_tool_advice
-from actorgraph.values.commands import is_invalid_resume
-from actorgraph.values.ids import interrupt_id
+from actorgraph.types import is_invalid_resume
 
 Work = Callable[[], Coroutine[Any, Any, Any]]
 

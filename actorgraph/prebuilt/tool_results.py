@@ -5,13 +5,16 @@ from dataclasses import replace
 from typing import Any, cast
 
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
-from actorgraph.errors.signatures import signature_of
+from actorgraph.internals import (
+    from_langgraph,
+    function_annotations,
+    members_of,
+    signature_of,
+    unknown_in,
+)
 from actorgraph.messages import REMOVE_ALL_MESSAGES
-from actorgraph.plan.annotation_forms import members_of, unknown_in
-from actorgraph.plan.annotations import function_annotations
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, kind_of, replace_fields
-from actorgraph.values.commands import Command, Send
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.types import Command, Send
 
 RETRY = " Please fix the error and try again."
 INVALID_TOOL_NAME_ERROR_TEMPLATE = (

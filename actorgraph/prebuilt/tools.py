@@ -15,16 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, cast, get_orig
 import msgspec
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.signatures import signature_of
-from actorgraph.plan.annotation_forms import form_of, members_of, unknown_in, walked
-from actorgraph.plan.annotations import class_annotations, function_annotations
-from actorgraph.plan.forms import has_sync_form
+from actorgraph.internals import (
+    CURRENT,
+    call_plain,
+    class_annotations,
+    form_of,
+    from_langgraph,
+    function_annotations,
+    has_sync_form,
+    langgraph_module,
+    members_of,
+    signature_of,
+    unknown_in,
+    walked,
+)
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments, InvalidInjected
-from actorgraph.runtime.task.calling import call_plain
-from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.values.commands import Command
-from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
+from actorgraph.types import Command
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -513,7 +520,7 @@ def fill_injected(
     filled |= dict.fromkeys(injected.runtime, runtime)
     filled |= dict.fromkeys(injected.config, runtime.config)
     if injected.langgraph_runtime:
-        from actorgraph.runtime.task.langgraph import tool_runtime_from
+        from actorgraph.internals import tool_runtime_from
 
         filled |= dict.fromkeys(injected.langgraph_runtime, tool_runtime_from(runtime))
     return filled | dict.fromkeys(injected.call_id, call["id"])

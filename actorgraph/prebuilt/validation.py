@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.messages.call_ids import check_call_ids
+from actorgraph.internals import block_on, check_call_ids
 from actorgraph.prebuilt.chat_messages import (
     kind_of,
     messages_of,

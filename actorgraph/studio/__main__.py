@@ -15,8 +15,8 @@ from typing import Any
 
 import anyio
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import ActorGraphError, InvalidConfigError
+from actorgraph.systems import ActorSystem
 
 try:
     from actorgraph.studio.request_guard import LOOPBACK

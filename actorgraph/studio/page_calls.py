@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
 from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
 from actorgraph.web.requests.access import Access
 from actorgraph.web.requests.endpoint import parameters_of

@@ -10,7 +10,7 @@ import anyio
 from starlette.types import ASGIApp
 
 from actorgraph.errors import MissingExtraError
-from actorgraph.loops import on_trio
+from actorgraph.internals import on_trio
 from actorgraph.studio.request_guard import TOKEN
 
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actorgraph.studio.waterfall import TaskBar
-from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
-from actorgraph.values.timeline import TimelineStep
+from actorgraph.types import PregelTask, StateSnapshot, TimelineStep
 
 
 def checkpoint_of(step: StateSnapshot) -> str:

@@ -13,7 +13,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import InvalidConfigError
 from actorgraph.studio import (
     graph_pages,
@@ -26,6 +25,7 @@ from actorgraph.studio import (
 from actorgraph.studio.page_calls import Handler, StudioCall, answer
 from actorgraph.studio.request_guard import LOOPBACK, StudioGuard
 from actorgraph.studio.studio_reader import StudioReader
+from actorgraph.systems import ActorSystem
 from actorgraph.web.app import GraphRoutes, effective_authorize
 from actorgraph.web.requests.access import Access, Authenticate, Authorize
 from actorgraph.web.requests.endpoint import with_slashes

@@ -7,26 +7,35 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.api.config import address_of
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.pages import Pages
-from actorgraph.api.savers.listing import Listing
-from actorgraph.api.savers.stored_states import list_stored, read_stored
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import SystemOwner, cursor_behind
-from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import ThreadInfo, moment_before, thread_status
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.runtime.saver.thread_runs import runs_of_threads, without_later
-from actorgraph.runtime.system.sampling import StatisticsSample
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import (
+    DAMAGED,
+    OPEN_STATUSES,
+    PHASES,
+    UNREADABLE,
+    Host,
+    ListCheckpoints,
+    Listing,
+    Pages,
+    RunRow,
+    StatisticsSample,
+    StoredCheckpoint,
+    address_of,
+    cursor_behind,
+    host_of,
+    iso,
+    list_stored,
+    moment_before,
+    phase_of,
+    read_stored,
+    runs_of_threads,
+    thread_status,
+    without_later,
+)
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
-from actorgraph.superstep.snapshot import iso
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES, RunRow
-from actorgraph.values.thread_phase import PHASES, phase_of
+from actorgraph.systems import ActorSystem, Run, SystemOwner, ThreadInfo
+from actorgraph.types import StateSnapshot
 from actorgraph.web.requests.endpoint import Server
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound

@@ -7,10 +7,10 @@ import msgspec
 from markupsafe import Markup
 from starlette.responses import Response
 
-from actorgraph.api.system.run_search import SystemOwner
-from actorgraph.runtime.system.sampling import SAMPLE_S, StatisticsSample
+from actorgraph.internals import SAMPLE_S, StatisticsSample
 from actorgraph.studio.charts import chart
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
+from actorgraph.systems import SystemOwner
 
 COLUMNS = ("System", "Lease", "Runs", "Taken over")
 

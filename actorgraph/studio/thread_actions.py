@@ -8,8 +8,8 @@ import anyio
 import uuid_utils
 from starlette.responses import Response
 
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError
+from actorgraph.internals import assistant_id
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.question_forms import FormError, answer_of, json_or_text
 from actorgraph.studio.shown import part

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.runtime.clock import microseconds_now
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import PHASE_TEXT, microseconds_now
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.shown import whole as whole_text
@@ -28,8 +28,7 @@ from actorgraph.studio.thread_views import (
     step_rows,
 )
 from actorgraph.studio.waterfall import waterfall
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.thread_phase import PHASE_TEXT
+from actorgraph.types import StateSnapshot
 from actorgraph.web.requests.problems import NotFound
 
 STATUSES = (("", "any"), *PHASE_TEXT.items())

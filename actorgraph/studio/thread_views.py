@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.internals import PHASE_TEXT
 from actorgraph.studio.changes import changes
 from actorgraph.studio.question_forms import Form, form_of, without_schema
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.thread_phase import PHASE_TEXT
+from actorgraph.types import StateSnapshot
 
 TEXT_NODES = 4
 """Nodes that a step's row names."""

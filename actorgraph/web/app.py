@@ -21,13 +21,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import InvalidConfigError, MissingExtraError, UnsafeSettingWarning
-from actorgraph.errors.warning_places import warn
-from actorgraph.loops import on_trio
-from actorgraph.runtime.log import event
-from actorgraph.runtime.task.calling import abandoned
-from actorgraph.values.durations import seconds_of
+from actorgraph.internals import abandoned, on_trio, seconds_of
+from actorgraph.internals import log_event as event
+from actorgraph.internals import warn_at_caller as warn
+from actorgraph.systems import ActorSystem
 from actorgraph.web.cron_actor import CronActor
 from actorgraph.web.jobs.background import BackgroundJob, add_job
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy

@@ -6,7 +6,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET, Struct
 
-from actorgraph.api.system.thread_finder import assistant_id
+from actorgraph.internals import assistant_id
 from actorgraph.web.assistants import assistant_response, version_response
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of, check_changeable, is_allowed

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.graph import CompiledStateGraph
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of, is_allowed
 from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionOfAssistant, of_graph

@@ -13,8 +13,6 @@ from typing import Any
 import anyio
 import msgspec
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import (
     ActorGraphError,
     ChangedTypeError,
@@ -23,10 +21,9 @@ from actorgraph.errors import (
     SystemClosedError,
     ThreadBusyError,
 )
-from actorgraph.errors.storage import UNREADABLE
-from actorgraph.loops import beside
-from actorgraph.runtime.log import event
-from actorgraph.values.largeness import is_large
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import UNREADABLE, assistant_id, beside, is_large
+from actorgraph.internals import log_event as event
 from actorgraph.web.jobs.background import LOOK_S
 from actorgraph.web.jobs.cron_agenda import Entry
 from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick, next_look_s

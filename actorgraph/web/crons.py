@@ -9,10 +9,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from actorgraph.api.graph.arguments import context_in
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.loops import Turns, beside
-from actorgraph.values.largeness import is_large
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import Turns, beside, context_in, is_large
 from actorgraph.web.cron_actor import body_of_cron, next_run_date, run_of_tick
 from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of

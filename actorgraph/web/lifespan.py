@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import CheckpointError, SystemClosedError
-from actorgraph.loops import on_trio
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
+from actorgraph.internals import on_trio
+from actorgraph.systems import ActorSystem
 from actorgraph.web.jobs.background import look_forever
 from actorgraph.web.requests.thread_registry import sweep_forever
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from actorgraph.api.system.prometheus import exposition
-from actorgraph.values.version import __version__
+from actorgraph.internals import __version__, exposition
 from actorgraph.web.requests import response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.problems import RESTART_S, problem

@@ -10,13 +10,10 @@ from typing import Any, cast
 from msgspec.structs import asdict, fields, replace
 from starlette.responses import Response
 
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import RunPage, belongs_later
 from actorgraph.errors import RunNotFoundError
-from actorgraph.errors.storage import DAMAGED
-from actorgraph.loops import Turns
-from actorgraph.runtime.log import event
-from actorgraph.values.systems import OPEN_STATUSES, RunStatus
+from actorgraph.internals import DAMAGED, OPEN_STATUSES, RunStatus, Turns, belongs_later
+from actorgraph.internals import log_event as event
+from actorgraph.systems import Run, RunPage
 from actorgraph.web import runs
 from actorgraph.web.protocol_agents import MESSAGES, takes_messages
 from actorgraph.web.requests import bodies, response_types

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from actorgraph.values.version import __version__
+from actorgraph.internals import __version__
 from actorgraph.web.assistant_changes import ENDPOINTS as ASSISTANT_CHANGES
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
 from actorgraph.web.crons import ENDPOINTS as CRONS

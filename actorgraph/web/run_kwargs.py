@@ -3,16 +3,20 @@
 from contextlib import suppress
 from typing import Any
 
-from actorgraph.api.graph.subgraphs import graph_at
-from actorgraph.api.streams.langchain_events import SpanEvents
-from actorgraph.api.system.run_arguments import StartCall, stored_call
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.superstep.nesting import nodes_of
-from actorgraph.values.commands import Command
-from actorgraph.values.stream_items import Namespace
+from actorgraph.internals import (
+    DAMAGED,
+    UNREADABLE,
+    Namespace,
+    SpanEvents,
+    StartCall,
+    assistant_id,
+    graph_at,
+    nodes_of,
+    stored_call,
+)
+from actorgraph.systems import Run
+from actorgraph.types import Command
 from actorgraph.web.requests.endpoint import ApiCall
 from actorgraph.web.requests.event_responses import EVENTS
 from actorgraph.web.run_start import KEPT

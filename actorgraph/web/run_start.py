@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import msgspec
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import ActorGraphError
-from actorgraph.loops import shielded
-from actorgraph.runtime.log import event
-from actorgraph.values.commands import Command, Send, StateUpdate
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import log_event as event
+from actorgraph.internals import shielded
+from actorgraph.systems import Run
+from actorgraph.types import Command, Send, StateUpdate
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant

@@ -10,13 +10,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.system.run_handle import Run, StoredRun
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import Turns, beside, shielded
-from actorgraph.runtime.log import event
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import (
+    DAMAGED,
+    OPEN_STATUSES,
+    UNREADABLE,
+    StoredRun,
+    Turns,
+    beside,
+    shielded,
+)
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem, Run
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint

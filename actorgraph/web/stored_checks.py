@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.thread_checks import unreadable
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError
-from actorgraph.values.checked_threads import SettingsTally
-from actorgraph.values.graph_changes import Finding, FindingKind, ResumeVerdict
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import (
+    Finding,
+    FindingKind,
+    ResumeVerdict,
+    SettingsTally,
+    assistant_id,
+    unreadable,
+)
 from actorgraph.web.cron_actor import body_of_cron, run_of_tick
 from actorgraph.web.jobs.cron_registry import CronRegistry, StoredCron
 from actorgraph.web.requests.assistant_registry import AssistantRegistry, StoredAssistant, of_graph

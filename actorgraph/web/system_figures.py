@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from actorgraph.api.system.prometheus import only_of
-from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import InvalidConfigError
+from actorgraph.internals import only_of
+from actorgraph.systems import Run
 from actorgraph.web.requests import response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.json_equality import contains

@@ -8,12 +8,18 @@ import anyio
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.config import is_thread_id
-from actorgraph.api.system.thread_finder import moment_before, thread_info, wanted_facts
-from actorgraph.loops import beside
-from actorgraph.superstep.snapshot import iso
-from actorgraph.values.largeness import is_large
-from actorgraph.values.thread_rows import FindThreads, ThreadFact, ThreadRow
+from actorgraph.internals import (
+    FindThreads,
+    ThreadFact,
+    ThreadRow,
+    beside,
+    is_large,
+    is_thread_id,
+    iso,
+    moment_before,
+    thread_info,
+    wanted_facts,
+)
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.indexed_threads import IndexedRegistry, stored_thread

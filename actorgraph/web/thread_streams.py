@@ -14,11 +14,10 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_feed import WAITING_MAX
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import belongs_later
 from actorgraph.errors import RunNotFoundError
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import EVENTS_WAITING_MAX as WAITING_MAX
+from actorgraph.internals import OPEN_STATUSES, belongs_later
+from actorgraph.systems import Run
 from actorgraph.web.requests.authority import ask_again, reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, with_graph
 from actorgraph.web.requests.event_responses import (

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from actorgraph.loops import Turns, shielded
-from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.internals import Turns, shielded
+from actorgraph.types import StateSnapshot
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph, with_graph
 from actorgraph.web.requests.identity import check_labels

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from actorgraph.loops import in_turns
-from actorgraph.values.timeline import TimelineStep, TimelineTask
+from actorgraph.internals import in_turns
+from actorgraph.types import TimelineStep, TimelineTask
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph
 from actorgraph.web.requests.problems import NotFound

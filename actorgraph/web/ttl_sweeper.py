@@ -10,11 +10,8 @@ from datetime import datetime, timedelta
 import anyio
 
 from actorgraph.errors import SystemClosedError
-from actorgraph.runtime.log import event
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.superstep.snapshot import iso
-from actorgraph.values.commits import ListCheckpoints
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import OPEN_STATUSES, ListCheckpoints, host_of, iso
+from actorgraph.internals import log_event as event
 from actorgraph.web.jobs.due_times import DueTimes
 from actorgraph.web.jobs.thread_ttls import StoredTtl
 from actorgraph.web.requests.endpoint import Server

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
 from actorgraph.web.requests.authority import ask_again, authenticate_again
 from actorgraph.web.requests.endpoint import (
     ApiCall,

@@ -17,9 +17,8 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import belongs_later
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import OPEN_STATUSES, belongs_later
+from actorgraph.systems import Run
 from actorgraph.web.requests.authority import ask_again, reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import (

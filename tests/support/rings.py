@@ -42,7 +42,7 @@ RINGS: dict[str, set[str]] = {
 
 DOORS = {
     *("", "types", "graph", "functional", "streams", "checkpoints", "systems"),
-    *("stores", "dispatch"),
+    *("stores", "dispatch", "internals"),
 }
 """Modules that only re-export, for any ring: their names belong to where they are defined."""
 

@@ -154,8 +154,7 @@ async def _cancel(db: str | None, thread: str, run: str | None, reason: str) -> 
 
     from actorgraph.cli.places import database_named, open_saver
     from actorgraph.cli.thread_reader import ThreadReader, has_thread, run_info
-    from actorgraph.values.ids import as_text
-    from actorgraph.values.systems import OPEN_STATUSES, AskCancel, ListRuns
+    from actorgraph.internals import OPEN_STATUSES, AskCancel, ListRuns, as_text
 
     async with open_saver(database_named(db), read_only=False, create=False) as saver:
         reader = ThreadReader(saver)
@@ -192,7 +191,7 @@ async def _end_waiting(host: Any, row: Any, reason: str) -> None:
     """
     from uuid_utils import uuid7
 
-    from actorgraph.values.systems import AdoptRun, SetRun
+    from actorgraph.internals import AdoptRun, SetRun
 
     own = uuid7().bytes  # without a lease: another process would take the run over at once
     adopt = AdoptRun(row.run, row.thread_id, own, row.owner, row.attempts)

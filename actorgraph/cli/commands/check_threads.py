@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from actorgraph.values.checked_threads import SettingsGroup, ThreadCheckReport, ThreadGroup
+    from actorgraph.internals import SettingsGroup, ThreadCheckReport, ThreadGroup
 
 STYLES = {"refused": "bold red", "migrated": "yellow", "fits": "green"}
 WORDS = {"refused": "refused", "migrated": "go on by migrations", "fits": "go on"}

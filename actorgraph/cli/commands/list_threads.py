@@ -57,7 +57,7 @@ def _status(given: str | None) -> str | None:
     Raises:
         UsageError: it is none of them.
     """
-    from actorgraph.values.thread_phase import PHASES, phase_named
+    from actorgraph.internals import PHASES, phase_named
 
     if given is None or given in STATUSES:
         return given

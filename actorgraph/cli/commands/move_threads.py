@@ -108,10 +108,10 @@ async def _backup(db: str, target: str) -> None:
 
 
 async def _export(db: str, threads: list[str], out: str, graph: str | None) -> TransferResult:
-    from actorgraph.api.config import is_thread_id
     from actorgraph.cli.places import open_program_saver
     from actorgraph.cli.thread_lines import FORMAT, FileEnd, FileHeading, lines_of
     from actorgraph.errors import ActorGraphError
+    from actorgraph.internals import is_thread_id
 
     counts, left = 0, list[str]()
     async with open_program_saver(db, graph) as (saver, codec):
@@ -140,7 +140,7 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
 def _is_damaged(error: "ActorGraphError") -> bool:
     """Whether no program can read a thread: naming another graph doesn't help."""
     from actorgraph.errors import FormatVersionError, UnknownTypeError
-    from actorgraph.errors.storage import DAMAGED
+    from actorgraph.internals import DAMAGED
 
     if isinstance(error, UnknownTypeError):
         return not error.type_name
@@ -178,7 +178,8 @@ def _line(found: Any) -> str:
 @contextmanager
 def _writing(out: str) -> Generator[TextIO]:
     """Open a new file, which has its name once it is complete and on the disk."""
-    from actorgraph.storage.part_files import finish, locked_part
+    from actorgraph.internals import finish_part as finish
+    from actorgraph.internals import locked_part
 
     if out == "-":
         yield sys.stdout

@@ -104,7 +104,7 @@ def _asked(
 async def _plan(asked: _Asked) -> PruneResult:
     from actorgraph.cli.places import open_saver
     from actorgraph.cli.retention_plan import planned
-    from actorgraph.runtime.saver.hosting import host_of
+    from actorgraph.internals import host_of
 
     async with open_saver(asked.db) as saver:
         threads = asked.threads or await saver.alist_threads()
@@ -114,7 +114,7 @@ async def _plan(asked: _Asked) -> PruneResult:
 
 
 def _removal(asked: _Asked, thread: str) -> Any:
-    from actorgraph.values.retention import Expire, KeepLast
+    from actorgraph.internals import Expire, KeepLast
 
     if asked.age_s is not None:
         before = int((time.time() - asked.age_s) * 1e6)
@@ -126,9 +126,7 @@ async def _remove(asked: _Asked, plan: PruneResult) -> PruneResult:
     import msgspec
 
     from actorgraph.cli.places import open_saver
-    from actorgraph.errors.storage import DAMAGED, UNREADABLE
-    from actorgraph.runtime.saver.hosting import host_of
-    from actorgraph.values.commits import Committed
+    from actorgraph.internals import DAMAGED, UNREADABLE, Committed, host_of
 
     removed, freed, left = 0, 0, list(plan.left)
     async with open_saver(asked.db, read_only=False) as saver:

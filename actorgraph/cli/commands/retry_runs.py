@@ -46,10 +46,8 @@ def retry(
 
 async def _retry(db: str | None, thread: str | None, runs: list[str] | None) -> Any:
     from actorgraph.cli.places import database_named, open_saver
-    from actorgraph.runtime.saver.hosting import host_of
-    from actorgraph.runtime.saver.thread_runs import parked_rows
-    from actorgraph.runtime.system.parked import RetriedRuns, retry_rows, rows_of
-    from actorgraph.values.ids import as_text
+    from actorgraph.internals import as_text, host_of, parked_rows, retry_rows, rows_of
+    from actorgraph.systems import RetriedRuns
 
     async with open_saver(database_named(db), read_only=False, create=False) as saver:
         if not getattr(saver, "keeps_runs", False):

@@ -186,7 +186,7 @@ async def _going_on(
     """
     from actorgraph.cli.json_arguments import answers_of
     from actorgraph.cli.thread_reader import questions_of
-    from actorgraph.values.commands import Command
+    from actorgraph.types import Command
 
     thread_id = config["configurable"]["thread_id"]
     asks = questions_of(head)

@@ -86,8 +86,8 @@ def system_of(name: str, db: str | None) -> Any:
     Raises:
         UsageError: it is neither, or a system is to run over another database than its own.
     """
-    from actorgraph.api.system.system import ActorSystem
     from actorgraph.cli.places import codec_in, load_graph, load_object, saver_at
+    from actorgraph.systems import ActorSystem
 
     found, _ = load_object(name)
     if isinstance(found, ActorSystem):

@@ -10,7 +10,7 @@ from actorgraph.cli.printed import CheckpointLine, TailLine
 
 if TYPE_CHECKING:
     from actorgraph.cli.thread_reader import ThreadReader
-    from actorgraph.values.state_snapshot import StateSnapshot
+    from actorgraph.types import StateSnapshot
 
 PAGE = 100
 """Checkpoints that are read at once."""
@@ -161,7 +161,7 @@ class _Events:
         from datetime import UTC, datetime
 
         from actorgraph.cli.drawn import compact
-        from actorgraph.runtime.system.stored_events import read_page
+        from actorgraph.internals import read_page
         from actorgraph.web.requests.jsonable import to_plain
 
         if row is not None and row.run != self._run:

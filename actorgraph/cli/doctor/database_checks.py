@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import DatabaseFacts, Examined, OpenRunFact
-from actorgraph.values.graph_changes import ResumeVerdict
+from actorgraph.internals import ResumeVerdict
 
 LENGTH_MAX = 1_000
 """Checkpoints of a thread above which its history counts as long."""

@@ -13,19 +13,26 @@ from typing import Any
 
 import anyio
 
-from actorgraph.api.savers.host_access import innermost
 from actorgraph.cli.doctor.database_checks import AGE_MAX_S
 from actorgraph.cli.doctor.facts import DatabaseFacts, OpenRunFact
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
 from actorgraph.cli.places import is_postgres, is_saver_name, saver_at, schema_of
 from actorgraph.errors import ActorGraphError, EncryptionError
-from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.savers.sqlite.schema import SCHEMA_VERSION
-from actorgraph.storage.sqlite.open_files import reading_address
-from actorgraph.values.ids import as_text
-from actorgraph.values.retention import CountCheckpoints, ListThreads
-from actorgraph.values.systems import NO_OWNER, ListOwners, ListRuns, RunRow
+from actorgraph.internals import (
+    NO_OWNER,
+    CountCheckpoints,
+    Host,
+    ListOwners,
+    ListRuns,
+    ListThreads,
+    RunRow,
+    as_text,
+    host_of,
+    innermost,
+    reading_address,
+)
+from actorgraph.internals import SQLITE_SCHEMA_VERSION as SCHEMA_VERSION
 
 THREADS_MAX = 500
 """Threads whose checkpoints are counted."""
@@ -148,8 +155,8 @@ def _of_server(facts: DatabaseFacts, place: str) -> DatabaseFacts:
     """Read the version of PostgreSQL's tables, and whether this role may write them."""
     import psycopg
 
-    from actorgraph.savers.postgres.schema import VERSION
-    from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+    from actorgraph.internals import POSTGRES_SCHEMA_VERSION as VERSION
+    from actorgraph.internals import USE_SCHEMA, Timeouts, quoted
 
     address, schema = schema_of(place)
     try:

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.state_graph import StateGraph
-from actorgraph.api.savers.host_access import innermost
 from actorgraph.checkpoints import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.cli.doctor.database_facts import database_facts, saver_facts
 from actorgraph.cli.doctor.diagnosis import Diagnosis
@@ -29,8 +26,9 @@ from actorgraph.cli.output import without_password
 from actorgraph.cli.places import load_object
 from actorgraph.cli.program_check import check_program
 from actorgraph.errors import ActorGraphWarning
+from actorgraph.graph import CompiledStateGraph, StateGraph
+from actorgraph.internals import ThreadCheckReport, innermost
 from actorgraph.ports import Saver
-from actorgraph.values.checked_threads import ThreadCheckReport
 
 
 class Asked(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actorgraph.values.checked_threads import ThreadCheckReport
+from actorgraph.internals import ThreadCheckReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.cli.doctor.facts import (
     CallFact,
     GraphFacts,
@@ -24,8 +22,10 @@ from actorgraph.cli.doctor.node_calls import calls_of, functions_in, returned_ke
 from actorgraph.cli.doctor.program_checks import ADDRESSES, EXTRAS
 from actorgraph.cli.doctor.served_facts import served_in, systems_in
 from actorgraph.cli.doctor.state_types import unstorable_types, unstorable_values
-from actorgraph.plan.plan import NodePlan, Plan
-from actorgraph.values.constants import ROOT, START
+from actorgraph.graph import START, CompiledStateGraph
+from actorgraph.internals import ROOT_CHANNEL as ROOT
+from actorgraph.internals import NodePlan, Plan
+from actorgraph.systems import ActorSystem
 
 FILE_BYTES_MAX = 2_000_000
 MODULES_MAX = 100

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.cli.doctor.facts import ServedFacts
+from actorgraph.systems import ActorSystem
 
 DEPTH_MAX = 10
 """Applications inside one another that are looked into."""

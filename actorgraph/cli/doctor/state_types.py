@@ -7,13 +7,16 @@ from types import NoneType
 from typing import Any, cast, get_args, get_origin
 
 from actorgraph.cli.doctor.facts import TypeFact
-from actorgraph.codec.library_types import library_type
-from actorgraph.codec.stored_types import builtin_of, extension_of
-from actorgraph.codec.subclasses import plain_value
-from actorgraph.plan.annotation_forms import members_of
-from actorgraph.plan.annotations import class_annotations
-from actorgraph.plan.schema import is_schema
-from actorgraph.plan.state_objects import fields_in
+from actorgraph.internals import (
+    builtin_of,
+    class_annotations,
+    extension_of,
+    fields_in,
+    is_schema,
+    library_type,
+    members_of,
+    plain_value,
+)
 
 DEPTH_MAX = 12
 """Types or values inside one another that are looked into."""

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import SystemClosedError
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem
 
 LOOK_S = 5.0
 """The most seconds between two looks; other processes may have stored something meanwhile."""

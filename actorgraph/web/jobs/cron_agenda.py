@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from actorgraph.loops import shielded
+from actorgraph.internals import shielded
 from actorgraph.web.jobs.cron_plan import hour_of, hours_between
 
 _HOURS = ("actorgraph", "cron_agenda")

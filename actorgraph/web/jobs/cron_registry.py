@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 import anyio
 from msgspec import Struct
 
-from actorgraph.loops import shielded
+from actorgraph.internals import shielded
 from actorgraph.web.jobs.cron_agenda import CronAgenda, Entry
 from actorgraph.web.jobs.cron_plan import (
     CronDecision,

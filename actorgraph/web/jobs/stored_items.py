@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from actorgraph.errors import ActorGraphError, DamagedRowError
-from actorgraph.loops import Turns, in_turns, shielded
-from actorgraph.runtime.log import event
+from actorgraph.internals import Turns, in_turns, shielded
+from actorgraph.internals import log_event as event
 
 T = TypeVar("T")
 _PAGE = 200

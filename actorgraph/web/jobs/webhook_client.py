@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from actorgraph.errors import MissingExtraError
-from actorgraph.values.http_errors import connection_text
+from actorgraph.internals import connection_text
 from actorgraph.web.jobs.webhook_policy import (
     Address,
     Target,

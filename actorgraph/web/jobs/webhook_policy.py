@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from actorgraph.errors import InvalidConfigError
-from actorgraph.values.durations import checked_seconds
+from actorgraph.internals import checked_seconds
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")

@@ -16,17 +16,15 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 import anyio
 from msgspec import Struct
 
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import (
     ActorGraphError,
     InvalidConfigError,
     SystemBusyError,
     SystemClosedError,
 )
-from actorgraph.loops import shielded
-from actorgraph.runtime.log import event
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import OPEN_STATUSES, shielded
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem, Run
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.jobs.webhook_client import Resolve, http_client, resolve, send
 from actorgraph.web.jobs.webhook_policy import Target, WebhookPolicy, pause_after, target_of

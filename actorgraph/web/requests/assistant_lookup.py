@@ -1,6 +1,6 @@
 """Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
-from actorgraph.api.system.thread_finder import assistant_id
+from actorgraph.internals import assistant_id
 from actorgraph.web.requests.assistant_registry import StoredAssistant, missing, of_graph
 from actorgraph.web.requests.endpoint import ApiCall
 from actorgraph.web.requests.json_equality import contains

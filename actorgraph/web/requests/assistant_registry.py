@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.api.system.thread_finder import assistant_id
+from actorgraph.internals import assistant_id
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.identity import stored_settings, without_claims

@@ -15,8 +15,8 @@ from typing import Any, TypedDict
 import anyio
 import msgspec
 
-from actorgraph.api.system.run_handle import Run
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
+from actorgraph.systems import Run
 from actorgraph.web.requests.endpoint import ApiCall
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import AccessRevoked, Forbidden, NotFound, response_to

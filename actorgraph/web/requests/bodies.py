@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from actorgraph.api.system.run_arguments import DELAY_MAX_S
-from actorgraph.values.policies import StreamMode
-from actorgraph.values.thread_phase import ThreadPhase
+from actorgraph.internals import DELAY_MAX_S, ThreadPhase
+from actorgraph.types import StreamMode
 from actorgraph.web.jobs.thread_ttls import StoredTtl
 from actorgraph.web.requests.identity import check_claims
 

@@ -18,12 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
-from actorgraph.loops import beside
-from actorgraph.runtime.log import event
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import assistant_id, beside
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem
 from actorgraph.web.jobs.cron_registry import CronRegistry
 from actorgraph.web.jobs.thread_ttls import ThreadTtls
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy

@@ -19,18 +19,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from actorgraph.api.streams.langchain_events import MODES, SpanEvents, StreamEvent
-from actorgraph.api.system.run_handle import Run, check_reading
 from actorgraph.errors import ActorGraphError, SlowReaderError
-from actorgraph.errors.texts import error_text
-from actorgraph.loops import beside, shielded
-from actorgraph.runtime.broadcast import BUFFER_BYTES
-from actorgraph.runtime.log import event
-from actorgraph.values.durations import checked_limit, checked_seconds
-from actorgraph.values.largeness import is_large
-from actorgraph.values.policies import STREAM_MODES
-from actorgraph.values.stream_items import Namespace, WhenFull
-from actorgraph.values.systems import OPEN_STATUSES, RunEvent
+from actorgraph.internals import (
+    BUFFER_BYTES,
+    OPEN_STATUSES,
+    STREAM_MODES,
+    Namespace,
+    SpanEvents,
+    StreamEvent,
+    WhenFull,
+    beside,
+    check_reading,
+    checked_limit,
+    checked_seconds,
+    error_text,
+    is_large,
+    shielded,
+)
+from actorgraph.internals import LANGCHAIN_EVENT_MODES as MODES
+from actorgraph.internals import log_event as event
+from actorgraph.systems import Run, RunEvent
 from actorgraph.web.requests.access import REAUTHORIZE_S
 from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
 from actorgraph.web.requests.large_values import encoded

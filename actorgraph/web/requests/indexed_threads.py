@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import wanted_facts
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.superstep.snapshot import iso
-from actorgraph.values.thread_rows import (
+from actorgraph.internals import (
     DropThread,
     FindThreads,
     PatchThread,
     PutThread,
     ThreadRow,
+    host_of,
+    iso,
+    wanted_facts,
 )
+from actorgraph.systems import ActorSystem
 from actorgraph.web.requests.problems import Conflict, NotFound
 from actorgraph.web.requests.thread_registry import (
     NAMESPACE,

@@ -22,9 +22,9 @@ from uuid import UUID
 
 import msgspec
 
-from actorgraph.codec.subclasses import plain_value
+from actorgraph.internals import plain_value
 from actorgraph.messages import BaseMessage
-from actorgraph.values.commands import Interrupt
+from actorgraph.types import Interrupt
 
 _ADDRESSES = IPv4Address | IPv6Address | IPv4Network | IPv6Network
 

@@ -7,8 +7,7 @@ thread costs more than they do.
 
 from typing import Any
 
-from actorgraph.loops import beside
-from actorgraph.values.largeness import is_large
+from actorgraph.internals import beside, is_large
 from actorgraph.web.requests.jsonable import dumps
 
 LARGE_BYTES = 32 * 1024

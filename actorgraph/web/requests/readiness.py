@@ -13,11 +13,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import SaverClosedError
-from actorgraph.runtime.log import event
-from actorgraph.runtime.saver.hosting import living_host
-from actorgraph.runtime.saver.reading import NO_THREAD
+from actorgraph.internals import NO_THREAD, living_host
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem
 from actorgraph.web.requests.thread_registry import NAMESPACE
 
 FRESH_S = 1.0

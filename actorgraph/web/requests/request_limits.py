@@ -12,11 +12,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from actorgraph.api.system.run_handle import check_reading
 from actorgraph.errors import InvalidConfigError
-from actorgraph.runtime.broadcast import BUFFER_BYTES
-from actorgraph.values.durations import DURATION_MAX_S
-from actorgraph.values.stream_items import WhenFull
+from actorgraph.internals import BUFFER_BYTES, DURATION_MAX_S, WhenFull, check_reading
 from actorgraph.web.requests.problems import TooLarge, TooMuch
 
 

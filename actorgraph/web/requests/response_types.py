@@ -10,7 +10,7 @@ import msgspec
 import msgspec.structs
 from msgspec import UNSET, Struct, UnsetType
 
-from actorgraph.values.thread_phase import ThreadPhase
+from actorgraph.internals import ThreadPhase
 
 Json = dict[str, Any]
 

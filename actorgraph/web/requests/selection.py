@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from actorgraph.loops import beside
-from actorgraph.values.largeness import is_large
+from actorgraph.internals import beside, is_large
 from actorgraph.web.requests.jsonable import encode_plain, to_plain
 from actorgraph.web.requests.problems import Unprocessable
 

@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import StorageError, SystemClosedError
-from actorgraph.runtime.saver.hosting import living_host
-from actorgraph.runtime.saver.reading import NO_THREAD
+from actorgraph.internals import NO_THREAD, living_host
+from actorgraph.systems import ActorSystem
 from actorgraph.web.requests.thread_registry import NAMESPACE
 
 AWAY_S = 3.0

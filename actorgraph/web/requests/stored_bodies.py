@@ -10,13 +10,19 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.joined_contexts import Part, joined_context, refused_parts
-from actorgraph.api.graph.stored_contexts import fits, note_of
-from actorgraph.codec.conversions import migrated_input, noted
 from actorgraph.errors import ActorGraphError, SchemaMismatchError
-from actorgraph.superstep.changes.waiting_inputs import refused_input
-from actorgraph.values.graph_changes import Finding
+from actorgraph.graph import CompiledStateGraph
+from actorgraph.internals import ContextPart as Part
+from actorgraph.internals import (
+    Finding,
+    joined_context,
+    migrated_input,
+    noted,
+    refused_input,
+    refused_parts,
+)
+from actorgraph.internals import context_fits as fits
+from actorgraph.internals import context_note_of as note_of
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.identity import without_claims

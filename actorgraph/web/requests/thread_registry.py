@@ -16,25 +16,25 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.api.config import is_thread_id
-from actorgraph.api.system.run_handle import Run, StoredRun
-from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import (
+from actorgraph.errors import ActorGraphError, DamagedRowError
+from actorgraph.internals import (
     ASSISTANT,
+    DAMAGED,
     GRAPH,
+    OPEN_STATUSES,
+    Gate,
+    ListCheckpoints,
+    StoredRun,
+    host_of,
+    is_thread_id,
+    iso,
+    newest_of,
+    shielded,
     thread_metadata_of,
     writer_of,
 )
-from actorgraph.errors import ActorGraphError, DamagedRowError
-from actorgraph.errors.storage import DAMAGED
-from actorgraph.loops import shielded
-from actorgraph.runtime.log import event
-from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.superstep.snapshot import iso
-from actorgraph.values.commits import ListCheckpoints
-from actorgraph.values.run_order import newest_of
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.internals import log_event as event
+from actorgraph.systems import ActorSystem, Run
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, NotFound
 

@@ -5,15 +5,19 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
-from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.runtime.saver.thread_runs import without_later
-from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.values.thread_phase import ThreadPhase, phase_of
+from actorgraph.internals import (
+    DAMAGED,
+    OPEN_STATUSES,
+    UNREADABLE,
+    ThreadPhase,
+    host_of,
+    phase_of,
+    thread_status,
+    without_later,
+)
+from actorgraph.systems import ActorSystem
+from actorgraph.types import PregelTask, StateSnapshot
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Server, with_graph
 from actorgraph.web.requests.jsonable import interrupt_json
@@ -182,7 +186,7 @@ def check_thread_id(thread_id: str) -> None:
     Raises:
         InvalidConfigError: it is empty, too long, or has control characters.
     """
-    from actorgraph.api.config import address_of
+    from actorgraph.internals import address_of
 
     address_of(config_of(thread_id, {}), needs_thread=True)
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from actorgraph.runtime.log import event
+from actorgraph.internals import log_event as event
 from actorgraph.web.requests.problems import AccessRevoked
 
 Reauthorize = Callable[[], Awaitable[object]]

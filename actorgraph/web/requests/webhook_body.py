@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.thread_finder import assistant_id
+from actorgraph.internals import assistant_id
+from actorgraph.systems import Run
 from actorgraph.web.jobs.webhooks import KEPT
 from actorgraph.web.requests.problems import public_reason
 from actorgraph.web.requests.thread_registry import moment

@@ -9,7 +9,7 @@ so that a run that is stored with an earlier id doesn't move the numbers of thos
 
 from collections.abc import Sequence
 
-from actorgraph.values.ids import milliseconds_of
+from actorgraph.internals import milliseconds_of
 
 SINCE_S = 1_704_067_200
 """2024-01-01 UTC: runs are counted from here, so that numbers stay below 2**53 until 2041."""

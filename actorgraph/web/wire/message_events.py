@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.values.stream_items import Namespace
+from actorgraph.internals import Namespace
 from actorgraph.web.requests.jsonable import to_plain
 
 OPEN_MAX = 256

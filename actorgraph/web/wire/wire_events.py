@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from actorgraph.values.stream_items import Namespace
-from actorgraph.values.systems import RunEvent
+from actorgraph.internals import Namespace
+from actorgraph.systems import RunEvent
 from actorgraph.web.requests.jsonable import to_plain
 from actorgraph.web.requests.problems import public_reason, public_text
 from actorgraph.web.wire.message_events import MessageEvents

@@ -1,0 +1,450 @@
+"""The port of the packages around the library: the internal names that they may use.
+
+`prebuilt`, `migrate`, `web`, `studio` and `cli` take from the library its public names, and these:
+so the library can change whatever is neither. Nothing is defined here; a name is loaded when it is
+first asked for, as the command's help is quick. A name that two modules have, or that says little
+without its module, has a longer one here.
+
+Internal all the same: programs import public names alone (docs/reference/names.md). Two lists say
+the same, the first to type checkers; `tests/test_rings.py` compares them, and finds a name that no
+package uses any more.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # isort: off
+    from actorgraph.api.blocking import block_on as block_on
+    from actorgraph.api.config import address_of as address_of, is_thread_id as is_thread_id
+    from actorgraph.api.graph.arguments import context_in as context_in
+    from actorgraph.api.graph.joined_contexts import (
+        Part as ContextPart,
+        joined_context as joined_context,
+        refused_parts as refused_parts,
+    )
+    from actorgraph.api.graph.stored_contexts import (
+        fits as context_fits,
+        note_of as context_note_of,
+    )
+    from actorgraph.api.graph.subgraphs import graph_at as graph_at
+    from actorgraph.api.pages import Pages as Pages
+    from actorgraph.api.savers.adapt import (
+        adapt_checkpointer as adapt_checkpointer,
+        is_foreign as is_foreign,
+    )
+    from actorgraph.api.savers.host_access import innermost as innermost
+    from actorgraph.api.savers.listing import Listing as Listing
+    from actorgraph.api.savers.stored_states import (
+        list_stored as list_stored,
+        read_stored as read_stored,
+    )
+    from actorgraph.api.streams.events import StreamMux as StreamMux
+    from actorgraph.api.streams.langchain_events import (
+        MODES as LANGCHAIN_EVENT_MODES,
+        SpanEvents as SpanEvents,
+        StreamEvent as StreamEvent,
+    )
+    from actorgraph.api.system.prometheus import exposition as exposition, only_of as only_of
+    from actorgraph.api.system.run_arguments import (
+        DELAY_MAX_S as DELAY_MAX_S,
+        StartCall as StartCall,
+        stored_call as stored_call,
+    )
+    from actorgraph.api.system.run_feed import WAITING_MAX as EVENTS_WAITING_MAX
+    from actorgraph.api.system.run_handle import (
+        StoredRun as StoredRun,
+        check_reading as check_reading,
+    )
+    from actorgraph.api.system.run_search import (
+        belongs_later as belongs_later,
+        cursor_behind as cursor_behind,
+    )
+    from actorgraph.api.system.thread_checks import (
+        check_threads as check_threads,
+        damaged_id as damaged_id,
+        unreadable as unreadable,
+    )
+    from actorgraph.api.system.thread_finder import (
+        ASSISTANT as ASSISTANT,
+        GRAPH as GRAPH,
+        assistant_id as assistant_id,
+        moment_before as moment_before,
+        thread_info as thread_info,
+        thread_metadata_of as thread_metadata_of,
+        thread_status as thread_status,
+        wanted_facts as wanted_facts,
+        writer_of as writer_of,
+    )
+    from actorgraph.codec.bounds import CopyBudget as CopyBudget, build_set as build_set
+    from actorgraph.codec.conversions import migrated_input as migrated_input, noted as noted
+    from actorgraph.codec.decode_errors import raise_located as raise_located
+    from actorgraph.codec.handoff import HandOff as HandOff
+    from actorgraph.codec.known_types import declare as declare
+    from actorgraph.codec.library_types import library_type as library_type
+    from actorgraph.codec.stored_types import (
+        MODEL as MODEL,
+        NAMED_TUPLE as NAMED_TUPLE,
+        OLD_MODEL as OLD_MODEL,
+        PATTERN as PATTERN,
+        SLOTTED as SLOTTED,
+        builtin_of as builtin_of,
+        extension_of as extension_of,
+    )
+    from actorgraph.codec.subclasses import plain_value as plain_value
+    from actorgraph.errors.signatures import signature_of as signature_of
+    from actorgraph.errors.storage import (
+        DAMAGED as DAMAGED,
+        UNREADABLE as UNREADABLE,
+        fails_every_request as fails_every_request,
+    )
+    from actorgraph.errors.texts import error_text as error_text
+    from actorgraph.errors.warning_places import warn as warn_at_caller
+    from actorgraph.loops import (
+        Turns as Turns,
+        beside as beside,
+        in_turns as in_turns,
+        on_trio as on_trio,
+        shielded as shielded,
+    )
+    from actorgraph.messages.call_ids import check_call_ids as check_call_ids
+    from actorgraph.messages.conversion import converted as converted
+    from actorgraph.messages.kinds import KINDS as MESSAGE_KINDS
+    from actorgraph.plan.annotation_forms import (
+        class_of as class_of,
+        form_of as form_of,
+        members_of as members_of,
+        unknown_in as unknown_in,
+        walked as walked,
+    )
+    from actorgraph.plan.annotations import (
+        class_annotations as class_annotations,
+        declared_names as declared_names,
+        function_annotations as function_annotations,
+    )
+    from actorgraph.plan.callables import injected as injected_parameters
+    from actorgraph.plan.forms import has_sync_form as has_sync_form
+    from actorgraph.plan.function_source import (
+        FunctionNode as FunctionNode,
+        syntax_of as syntax_of,
+    )
+    from actorgraph.plan.node_policies import (
+        Retry as Retry,
+        limit_of as limit_of,
+        retries_of as retries_of,
+    )
+    from actorgraph.plan.old_names import old_names as old_names
+    from actorgraph.plan.plan import NodePlan as NodePlan, Plan as Plan
+    from actorgraph.plan.schema import is_schema as is_schema, types_in as types_in
+    from actorgraph.plan.state_objects import fields_in as fields_in
+    from actorgraph.runtime.broadcast import BUFFER_BYTES as BUFFER_BYTES
+    from actorgraph.runtime.clock import microseconds_now as microseconds_now
+    from actorgraph.runtime.log import event as log_event
+    from actorgraph.runtime.mailbox import Gate as Gate, pause as pause
+    from actorgraph.runtime.saver.hosting import (
+        Host as Host,
+        host_of as host_of,
+        living_host as living_host,
+    )
+    from actorgraph.runtime.saver.reading import NO_THREAD as NO_THREAD
+    from actorgraph.runtime.saver.thread_runs import (
+        AT_ONCE as THREADS_AT_ONCE,
+        parked_rows as parked_rows,
+        runs_of_threads as runs_of_threads,
+        without_later as without_later,
+    )
+    from actorgraph.runtime.stepper import (
+        run_together as run_together,
+        stepper_here as stepper_here,
+        steps_here as steps_here,
+    )
+    from actorgraph.runtime.system.parked import retry_rows as retry_rows, rows_of as rows_of
+    from actorgraph.runtime.system.sampling import (
+        SAMPLE_S as SAMPLE_S,
+        StatisticsSample as StatisticsSample,
+    )
+    from actorgraph.runtime.system.stored_events import read_page as read_page
+    from actorgraph.runtime.task.calling import abandoned as abandoned, call_plain as call_plain
+    from actorgraph.runtime.task.functions import (
+        get_runtime as get_runtime,
+        injected as injected_values,
+        kept_step as kept_step,
+        runtime_of as runtime_of,
+    )
+    from actorgraph.runtime.task.interop import (
+        is_control_flow as is_control_flow,
+        translated as translated,
+    )
+    from actorgraph.runtime.task.langgraph import tool_runtime_from as tool_runtime_from
+    from actorgraph.runtime.task.live import Writer as Writer
+    from actorgraph.runtime.task.operation_spans import OperationSpan as OperationSpan
+    from actorgraph.runtime.task.runtime import Runtime as Runtime
+    from actorgraph.runtime.task.scope import (
+        CURRENT as CURRENT,
+        TaskScope as TaskScope,
+        get_config as get_config,
+    )
+    from actorgraph.savers.foreign.payloads import number_of as number_of
+    from actorgraph.savers.postgres.schema import VERSION as POSTGRES_SCHEMA_VERSION
+    from actorgraph.savers.retention import (
+        RetentionPoint as RetentionPoint,
+        plan_removal as plan_removal,
+    )
+    from actorgraph.savers.sqlite.schema import SCHEMA_VERSION as SQLITE_SCHEMA_VERSION
+    from actorgraph.storage.part_files import finish as finish_part, locked_part as locked_part
+    from actorgraph.storage.postgres.timeouts import (
+        Timeouts as Timeouts,
+        USE_SCHEMA as USE_SCHEMA,
+        quoted as quoted,
+    )
+    from actorgraph.storage.sqlite.open_files import reading_address as reading_address
+    from actorgraph.superstep.changes.lost_tools import lost_tool_advice as lost_tool_advice
+    from actorgraph.superstep.changes.waiting_inputs import refused_input as refused_input
+    from actorgraph.superstep.deltas import COUNTERS as COUNTERS
+    from actorgraph.superstep.nesting import nodes_of as nodes_of
+    from actorgraph.superstep.snapshot import iso as iso
+    from actorgraph.superstep.task_failures import (
+        next_delay as next_delay,
+        retry_after as retry_after,
+    )
+    from actorgraph.superstep.tasks import state_for as state_for
+    from actorgraph.values.checked_threads import (
+        SettingsGroup as SettingsGroup,
+        SettingsTally as SettingsTally,
+        ThreadCheckReport as ThreadCheckReport,
+        ThreadGroup as ThreadGroup,
+    )
+    from actorgraph.values.commits import (
+        Commit as Commit,
+        Committed as Committed,
+        EPOCH_ANY as EPOCH_ANY,
+        ListCheckpoints as ListCheckpoints,
+        StoredCheckpoint as StoredCheckpoint,
+    )
+    from actorgraph.values.constants import (
+        BRANCH_TO as BRANCH_TO,
+        CONTROL_INDEX as CONTROL_INDEX,
+        ERROR as ERROR_CHANNEL,
+        INTERRUPT as INTERRUPT,
+        NULL_TASK as NULL_TASK,
+        PULL as PULL,
+        PUSH as PUSH,
+        RESUME as RESUME,
+        ROOT as ROOT_CHANNEL,
+        TASKS as TASKS,
+    )
+    from actorgraph.values.durations import (
+        DURATION_MAX_S as DURATION_MAX_S,
+        checked_limit as checked_limit,
+        checked_seconds as checked_seconds,
+        seconds_of as seconds_of,
+    )
+    from actorgraph.values.from_langgraph import (
+        from_langgraph as from_langgraph,
+        langgraph_module as langgraph_module,
+    )
+    from actorgraph.values.graph_changes import (
+        Finding as Finding,
+        FindingKind as FindingKind,
+        ResumeVerdict as ResumeVerdict,
+    )
+    from actorgraph.values.http_errors import connection_text as connection_text
+    from actorgraph.values.ids import (
+        TaskId as TaskId,
+        as_bytes as as_bytes,
+        as_text as as_text,
+        created_of as created_of,
+        interrupt_id as interrupt_id,
+        milliseconds_of as milliseconds_of,
+        task_id as task_id,
+    )
+    from actorgraph.values.largeness import is_large as is_large
+    from actorgraph.values.policies import STREAM_MODES as STREAM_MODES
+    from actorgraph.values.retention import (
+        CountCheckpoints as CountCheckpoints,
+        Expire as Expire,
+        KeepLast as KeepLast,
+        ListThreads as ListThreads,
+    )
+    from actorgraph.values.run import (
+        LedgerEntry as LedgerEntry,
+        NewCheckpoint as NewCheckpoint,
+        Save as Save,
+        TaskPath as TaskPath,
+    )
+    from actorgraph.values.run_order import (
+        newest_of as newest_of,
+        waits_for_time as waits_for_time,
+    )
+    from actorgraph.values.schema_types import ContextT as ContextT
+    from actorgraph.values.stream_items import Namespace as Namespace, WhenFull as WhenFull
+    from actorgraph.values.systems import (
+        AdoptRun as AdoptRun,
+        AskCancel as AskCancel,
+        ListOwners as ListOwners,
+        ListRuns as ListRuns,
+        NO_OWNER as NO_OWNER,
+        OPEN_STATUSES as OPEN_STATUSES,
+        OwnerRow as OwnerRow,
+        RunRow as RunRow,
+        RunStatus as RunStatus,
+        SetRun as SetRun,
+    )
+    from actorgraph.values.thread_phase import (
+        PHASES as PHASES,
+        PHASE_TEXT as PHASE_TEXT,
+        PhaseFacts as PhaseFacts,
+        ThreadPhase as ThreadPhase,
+        phase_named as phase_named,
+        phase_of as phase_of,
+    )
+    from actorgraph.values.thread_rows import (
+        DropThread as DropThread,
+        FindThreads as FindThreads,
+        PatchThread as PatchThread,
+        PutThread as PutThread,
+        ThreadFact as ThreadFact,
+        ThreadRow as ThreadRow,
+    )
+    from actorgraph.values.version import __version__ as __version__
+
+_BY_MODULE = {
+    "actorgraph.api.blocking": "block_on",
+    "actorgraph.api.config": "address_of is_thread_id",
+    "actorgraph.api.graph.arguments": "context_in",
+    "actorgraph.api.graph.joined_contexts": "Part:ContextPart joined_context refused_parts",
+    "actorgraph.api.graph.stored_contexts": "fits:context_fits note_of:context_note_of",
+    "actorgraph.api.graph.subgraphs": "graph_at",
+    "actorgraph.api.pages": "Pages",
+    "actorgraph.api.savers.adapt": "adapt_checkpointer is_foreign",
+    "actorgraph.api.savers.host_access": "innermost",
+    "actorgraph.api.savers.listing": "Listing",
+    "actorgraph.api.savers.stored_states": "list_stored read_stored",
+    "actorgraph.api.streams.events": "StreamMux",
+    "actorgraph.api.streams.langchain_events": "MODES:LANGCHAIN_EVENT_MODES SpanEvents StreamEvent",
+    "actorgraph.api.system.prometheus": "exposition only_of",
+    "actorgraph.api.system.run_arguments": "DELAY_MAX_S StartCall stored_call",
+    "actorgraph.api.system.run_feed": "WAITING_MAX:EVENTS_WAITING_MAX",
+    "actorgraph.api.system.run_handle": "StoredRun check_reading",
+    "actorgraph.api.system.run_search": "belongs_later cursor_behind",
+    "actorgraph.api.system.thread_checks": "check_threads damaged_id unreadable",
+    "actorgraph.api.system.thread_finder": """
+        ASSISTANT GRAPH assistant_id moment_before thread_info thread_metadata_of thread_status
+        wanted_facts writer_of
+    """,
+    "actorgraph.codec.bounds": "CopyBudget build_set",
+    "actorgraph.codec.conversions": "migrated_input noted",
+    "actorgraph.codec.decode_errors": "raise_located",
+    "actorgraph.codec.handoff": "HandOff",
+    "actorgraph.codec.known_types": "declare",
+    "actorgraph.codec.library_types": "library_type",
+    "actorgraph.codec.stored_types": """
+        MODEL NAMED_TUPLE OLD_MODEL PATTERN SLOTTED builtin_of extension_of
+    """,
+    "actorgraph.codec.subclasses": "plain_value",
+    "actorgraph.errors.signatures": "signature_of",
+    "actorgraph.errors.storage": "DAMAGED UNREADABLE fails_every_request",
+    "actorgraph.errors.texts": "error_text",
+    "actorgraph.errors.warning_places": "warn:warn_at_caller",
+    "actorgraph.loops": "Turns beside in_turns on_trio shielded",
+    "actorgraph.messages.call_ids": "check_call_ids",
+    "actorgraph.messages.conversion": "converted",
+    "actorgraph.messages.kinds": "KINDS:MESSAGE_KINDS",
+    "actorgraph.plan.annotation_forms": "class_of form_of members_of unknown_in walked",
+    "actorgraph.plan.annotations": "class_annotations declared_names function_annotations",
+    "actorgraph.plan.callables": "injected:injected_parameters",
+    "actorgraph.plan.forms": "has_sync_form",
+    "actorgraph.plan.function_source": "FunctionNode syntax_of",
+    "actorgraph.plan.node_policies": "Retry limit_of retries_of",
+    "actorgraph.plan.old_names": "old_names",
+    "actorgraph.plan.plan": "NodePlan Plan",
+    "actorgraph.plan.schema": "is_schema types_in",
+    "actorgraph.plan.state_objects": "fields_in",
+    "actorgraph.runtime.broadcast": "BUFFER_BYTES",
+    "actorgraph.runtime.clock": "microseconds_now",
+    "actorgraph.runtime.log": "event:log_event",
+    "actorgraph.runtime.mailbox": "Gate pause",
+    "actorgraph.runtime.saver.hosting": "Host host_of living_host",
+    "actorgraph.runtime.saver.reading": "NO_THREAD",
+    "actorgraph.runtime.saver.thread_runs": """
+        AT_ONCE:THREADS_AT_ONCE parked_rows runs_of_threads without_later
+    """,
+    "actorgraph.runtime.stepper": "run_together stepper_here steps_here",
+    "actorgraph.runtime.system.parked": "retry_rows rows_of",
+    "actorgraph.runtime.system.sampling": "SAMPLE_S StatisticsSample",
+    "actorgraph.runtime.system.stored_events": "read_page",
+    "actorgraph.runtime.task.calling": "abandoned call_plain",
+    "actorgraph.runtime.task.functions": """
+        get_runtime injected:injected_values kept_step runtime_of
+    """,
+    "actorgraph.runtime.task.interop": "is_control_flow translated",
+    "actorgraph.runtime.task.langgraph": "tool_runtime_from",
+    "actorgraph.runtime.task.live": "Writer",
+    "actorgraph.runtime.task.operation_spans": "OperationSpan",
+    "actorgraph.runtime.task.runtime": "Runtime",
+    "actorgraph.runtime.task.scope": "CURRENT TaskScope get_config",
+    "actorgraph.savers.foreign.payloads": "number_of",
+    "actorgraph.savers.postgres.schema": "VERSION:POSTGRES_SCHEMA_VERSION",
+    "actorgraph.savers.retention": "RetentionPoint plan_removal",
+    "actorgraph.savers.sqlite.schema": "SCHEMA_VERSION:SQLITE_SCHEMA_VERSION",
+    "actorgraph.storage.part_files": "finish:finish_part locked_part",
+    "actorgraph.storage.postgres.timeouts": "Timeouts USE_SCHEMA quoted",
+    "actorgraph.storage.sqlite.open_files": "reading_address",
+    "actorgraph.superstep.changes.lost_tools": "lost_tool_advice",
+    "actorgraph.superstep.changes.waiting_inputs": "refused_input",
+    "actorgraph.superstep.deltas": "COUNTERS",
+    "actorgraph.superstep.nesting": "nodes_of",
+    "actorgraph.superstep.snapshot": "iso",
+    "actorgraph.superstep.task_failures": "next_delay retry_after",
+    "actorgraph.superstep.tasks": "state_for",
+    "actorgraph.values.checked_threads": """
+        SettingsGroup SettingsTally ThreadCheckReport ThreadGroup
+    """,
+    "actorgraph.values.commits": "Commit Committed EPOCH_ANY ListCheckpoints StoredCheckpoint",
+    "actorgraph.values.constants": """
+        BRANCH_TO CONTROL_INDEX ERROR:ERROR_CHANNEL INTERRUPT NULL_TASK PULL PUSH RESUME
+        ROOT:ROOT_CHANNEL TASKS
+    """,
+    "actorgraph.values.durations": "DURATION_MAX_S checked_limit checked_seconds seconds_of",
+    "actorgraph.values.from_langgraph": "from_langgraph langgraph_module",
+    "actorgraph.values.graph_changes": "Finding FindingKind ResumeVerdict",
+    "actorgraph.values.http_errors": "connection_text",
+    "actorgraph.values.ids": """
+        TaskId as_bytes as_text created_of interrupt_id milliseconds_of task_id
+    """,
+    "actorgraph.values.largeness": "is_large",
+    "actorgraph.values.policies": "STREAM_MODES",
+    "actorgraph.values.retention": "CountCheckpoints Expire KeepLast ListThreads",
+    "actorgraph.values.run": "LedgerEntry NewCheckpoint Save TaskPath",
+    "actorgraph.values.run_order": "newest_of waits_for_time",
+    "actorgraph.values.schema_types": "ContextT",
+    "actorgraph.values.stream_items": "Namespace WhenFull",
+    "actorgraph.values.systems": """
+        AdoptRun AskCancel ListOwners ListRuns NO_OWNER OPEN_STATUSES OwnerRow RunRow RunStatus
+        SetRun
+    """,
+    "actorgraph.values.thread_phase": """
+        PHASES PHASE_TEXT PhaseFacts ThreadPhase phase_named phase_of
+    """,
+    "actorgraph.values.thread_rows": """
+        DropThread FindThreads PatchThread PutThread ThreadFact ThreadRow
+    """,
+    "actorgraph.values.version": "__version__",
+}
+"""Module -> its names; `name:other` has another one here."""
+
+NAMES = {
+    other or name: (module, name)
+    for module, names in _BY_MODULE.items()
+    for name, _, other in (word.partition(":") for word in names.split())
+}
+"""Name -> its module, and its name there."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in NAMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    module, there = NAMES[name]
+    found = globals()[name] = getattr(import_module(module), there)
+    return found
