@@ -124,10 +124,7 @@ if TYPE_CHECKING:
     )
     from actorgraph.plan.callables import injected as injected_parameters
     from actorgraph.plan.forms import has_sync_form as has_sync_form
-    from actorgraph.plan.function_source import (
-        FunctionNode as FunctionNode,
-        syntax_of as syntax_of,
-    )
+    from actorgraph.plan.function_source import FunctionNode as FunctionNode, syntax_of as syntax_of
     from actorgraph.plan.node_policies import (
         Retry as Retry,
         limit_of as limit_of,
@@ -137,6 +134,7 @@ if TYPE_CHECKING:
     from actorgraph.plan.plan import NodePlan as NodePlan, Plan as Plan
     from actorgraph.plan.schema import is_schema as is_schema, types_in as types_in
     from actorgraph.plan.state_objects import fields_in as fields_in
+    from actorgraph.rules.run_order import newest_of as newest_of, waits_for_time as waits_for_time
     from actorgraph.runtime.broadcast import BUFFER_BYTES as BUFFER_BYTES
     from actorgraph.runtime.clock import microseconds_now as microseconds_now
     from actorgraph.runtime.log import event as log_event
@@ -272,10 +270,6 @@ if TYPE_CHECKING:
         Save as Save,
         TaskPath as TaskPath,
     )
-    from actorgraph.values.run_order import (
-        newest_of as newest_of,
-        waits_for_time as waits_for_time,
-    )
     from actorgraph.values.schema_types import ContextT as ContextT
     from actorgraph.values.stream_items import Namespace as Namespace, WhenFull as WhenFull
     from actorgraph.values.systems import (
@@ -360,6 +354,7 @@ _BY_MODULE = {
     "actorgraph.plan.plan": "NodePlan Plan",
     "actorgraph.plan.schema": "is_schema types_in",
     "actorgraph.plan.state_objects": "fields_in",
+    "actorgraph.rules.run_order": "newest_of waits_for_time",
     "actorgraph.runtime.broadcast": "BUFFER_BYTES",
     "actorgraph.runtime.clock": "microseconds_now",
     "actorgraph.runtime.log": "event:log_event",
@@ -416,7 +411,6 @@ _BY_MODULE = {
     "actorgraph.values.policies": "STREAM_MODES",
     "actorgraph.values.retention": "CountCheckpoints Expire KeepLast ListThreads",
     "actorgraph.values.run": "LedgerEntry NewCheckpoint Save TaskPath",
-    "actorgraph.values.run_order": "newest_of waits_for_time",
     "actorgraph.values.schema_types": "ContextT",
     "actorgraph.values.stream_items": "Namespace WhenFull",
     "actorgraph.values.systems": """

@@ -136,7 +136,8 @@ class TestThePicture:
 PACKAGES = {name for row in ORDER for name in row if not name.startswith("__")} - REEXPORTS
 MODULE = re.compile(r"`(?:actorgraph[./])?(\w+)([./])([a-z_]+(?:/[a-z_]+)*)(?=[`./])")
 BARE_MODULE = re.compile(
-    rf"(?<![\w/.:-])(?:actorgraph[/.])?({'|'.join(sorted(PACKAGES))})([/.])([a-z_]+(?:[/.][a-z_]+)*)"
+    rf"(?<![\w/.:-])(?:actorgraph[/.])?({'|'.join(sorted(PACKAGES))})([/.])"
+    r"([a-z_]+(?:[/.][a-z_]+)*)"
 )
 """Of texts in code, where many names have no backticks."""
 NEIGHBOUR = re.compile(r"`(\w+)\.([a-z_]\w*)(?:\(\))?`")

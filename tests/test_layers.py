@@ -63,7 +63,7 @@ ROOMS = {
         {"system_metrics"},
     ],
     "superstep": [{""}, {"changes"}],
-    "rules": [{"", "system"}],
+    "rules": [{""}, {"system"}],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
     "web": [{"jobs"}, {"requests"}, {"wire"}, {""}],

@@ -33,7 +33,7 @@ IMPORTS = re.compile(r"^ *from (actorgraph[\w.]*) import (\([^)]*\)|.*)$", re.MU
 FOR_AUTHORS = {
     *(f"actorgraph.savers.{name}" for name in ("judge", "paging", "retention", "systems")),
     *(f"actorgraph.values.{n}" for n in ("commits", "retention", "systems", "thread_rows")),
-    *("actorgraph.codec.records", "actorgraph.values.run_order"),
+    *("actorgraph.codec.records", "actorgraph.rules.run_order"),
 }
 """Modules of rows and decisions: authors of savers import the names that their two pages have."""
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
+from actorgraph.rules.run_order import is_ahead, waits_for_time
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
-from actorgraph.values.run_order import is_ahead, waits_for_time
 from actorgraph.values.systems import (
     COMMON_STATUSES,
     OPEN_STATUSES,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import ActorGraphError
+from actorgraph.rules.run_order import place_in_thread
 from actorgraph.savers.systems import (
     is_asked,
     is_counted,
@@ -27,7 +28,6 @@ from actorgraph.savers.systems import (
     status_after,
 )
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
-from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from actorgraph.rules.run_order import is_ahead, is_to_come, newest_of, waits_for_time
 from actorgraph.rules.system.scheduling import (
     FREE,
     BeginRun,
@@ -32,7 +33,6 @@ from actorgraph.rules.system.scheduling import (
     rolls_back,
     taken_up,
 )
-from actorgraph.values.run_order import is_ahead, is_to_come, newest_of, waits_for_time
 from actorgraph.values.systems import OpenRun, RunRow
 
 A, B, C, D = b"a", b"b", b"c", b"d"

@@ -252,7 +252,7 @@ def complaints(counts: dict[str, float], baseline: dict[str, float]) -> list[str
 
 
 def fallen(counts: dict[str, float], baseline: dict[str, float]) -> list[str]:
-    """A sentence per workload that makes fewer calls than the tolerance: the baseline is too high."""
+    """A sentence per workload that makes fewer calls: its baseline is too high."""
     return [
         f"{name!r} makes {calls:g} calls, baseline {baseline[name]:g}: `{RENEW}` keeps the gain"
         for name, calls in counts.items()

@@ -14,6 +14,7 @@ from actorgraph.api.system.run_arguments import StartCall, refused_call, stored_
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, LeaseLostError, SchemaMismatchError, StorageBusyError
 from actorgraph.errors.texts import storable
+from actorgraph.rules.run_order import place_in_thread
 from actorgraph.rules.system.dispatching import BATCH_MAX
 from actorgraph.rules.system.scheduling import (
     FREE,
@@ -39,7 +40,6 @@ from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Failed
-from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import (
     NO_OWNER,
     OPEN_STATUSES,

@@ -19,6 +19,7 @@ from actorgraph.errors import (
     RunFailedError,
     RunNotFoundError,
 )
+from actorgraph.rules.run_order import waits_for_time
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.system.job import Job
@@ -28,7 +29,6 @@ from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.durations import checked_limit
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
-from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.schema_types import OwnResultT
 from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, EventPage, RunEvent, RunRow, RunStatus

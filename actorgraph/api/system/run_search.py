@@ -7,8 +7,8 @@ import msgspec
 
 from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.rules.run_order import is_to_come
 from actorgraph.values.ids import as_bytes, as_text
-from actorgraph.values.run_order import is_to_come
 from actorgraph.values.systems import OwnerRow, RunRow, RunStatus, SearchRuns
 
 STATUSES: tuple[RunStatus, ...] = (

@@ -37,6 +37,7 @@ from actorgraph.api.system.run_search import (
 )
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.loops import in_turns
+from actorgraph.rules.run_order import waits_for_time
 from actorgraph.rules.system.scheduling import RefuseFull, is_replaced, replacement_reason
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import event as log_event
@@ -46,7 +47,6 @@ from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.values.ids import as_text, run_id_at, run_id_of
-from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.systems import (
     AskCancel,
     EventPage,

@@ -16,13 +16,13 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import SystemBusyError, ThreadBusyError
+from actorgraph.rules.run_order import waits_for_time
 from actorgraph.rules.thread_batches import ThreadFacts
 from actorgraph.runtime.system.job import LEASE_LOST, Job
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Interrupted, Succeeded
-from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.systems import RunRow
 
 TRIES_MAX = 10

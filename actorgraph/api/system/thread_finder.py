@@ -19,6 +19,7 @@ from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError, InvalidConfigError, did_you_mean
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.rules.run_order import newest_of
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.thread_runs import (
@@ -37,7 +38,6 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import made_at
 from actorgraph.values.retention import ListThreads
-from actorgraph.values.run_order import newest_of
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 from actorgraph.values.thread_phase import PHASES, PhaseFacts, ThreadPhase, phase_of, still_works

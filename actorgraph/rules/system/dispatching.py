@@ -7,9 +7,9 @@ here. The saver then compares and sets the owner: of two workers that decide ali
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from actorgraph.rules.run_order import place_in_thread
 from actorgraph.rules.system.scheduling import Share, is_ready, misfit_of
 from actorgraph.values.dispatch import is_rescue, queue_of
-from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import RunRow
 
 BATCH_MAX = 512

@@ -5,10 +5,10 @@ Of a run without a row its claim is known, and what its process knows.
 
 from collections.abc import Sequence
 
+from actorgraph.rules.run_order import waits_for_time
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.values.ids import made_at
-from actorgraph.values.run_order import waits_for_time
 from actorgraph.values.systems import ListRuns, RunRow, SearchRuns
 from actorgraph.values.thread_phase import PhaseFacts, phase_of, still_works
 

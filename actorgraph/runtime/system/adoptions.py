@@ -8,8 +8,8 @@ until the run is in its lane, nothing else may begin on its thread that comes af
 from collections import Counter
 from collections.abc import Iterable
 
+from actorgraph.rules.run_order import place_in_thread
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
-from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import RunRow
 
 

@@ -16,6 +16,7 @@ import msgspec
 from actorgraph.errors import CheckpointError, ConflictError, GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.errors.texts import error_text, storable
+from actorgraph.rules.run_order import is_ahead
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
@@ -30,7 +31,6 @@ from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.values.commands import RunControl
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Failed, Interrupted, RunOutcome, Succeeded
-from actorgraph.values.run_order import is_ahead
 from actorgraph.values.systems import (
     NO_OWNER,
     AdoptRun,

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from actorgraph.errors import CheckpointError
+from actorgraph.rules.run_order import is_ahead
 from actorgraph.rules.system.scheduling import action_on_rival, replacement_reason, rolls_back
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
@@ -20,7 +21,6 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
-from actorgraph.values.run_order import is_ahead
 from actorgraph.values.systems import ListRuns, RunRow, SetRun
 
 LOOKS = 3

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.rules.run_order import place_in_thread
 from actorgraph.savers.integrity import event_sum, system_sum
 from actorgraph.savers.systems import (
     is_asked,
@@ -25,7 +26,6 @@ from actorgraph.savers.systems import (
     status_after,
 )
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
-from actorgraph.values.run_order import place_in_thread
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
