@@ -10,297 +10,130 @@ the same, the first to type checkers; `tests/test_rings.py` compares them, and f
 package uses any more.
 """
 
+# pyright: reportUnusedImport=false
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # isort would write one line for each name.
     # isort: off
-    from actorgraph.api.blocking import block_on as block_on
-    from actorgraph.api.config import address_of as address_of, is_thread_id as is_thread_id
-    from actorgraph.api.graph.arguments import context_in as context_in
-    from actorgraph.api.graph.joined_contexts import (
-        Part as ContextPart,
-        joined_context as joined_context,
-        refused_parts as refused_parts,
-    )
-    from actorgraph.api.graph.stored_contexts import (
-        fits as context_fits,
-        note_of as context_note_of,
-    )
-    from actorgraph.api.graph.subgraphs import graph_at as graph_at
-    from actorgraph.api.pages import Pages as Pages
-    from actorgraph.api.savers.adapt import (
-        adapt_checkpointer as adapt_checkpointer,
-        is_foreign as is_foreign,
-    )
-    from actorgraph.api.savers.host_access import innermost as innermost
-    from actorgraph.api.savers.listing import Listing as Listing
-    from actorgraph.api.savers.stored_states import (
-        list_stored as list_stored,
-        read_stored as read_stored,
-    )
-    from actorgraph.api.streams.events import StreamMux as StreamMux
-    from actorgraph.api.streams.langchain_events import (
-        MODES as LANGCHAIN_EVENT_MODES,
-        SpanEvents as SpanEvents,
-        StreamEvent as StreamEvent,
-    )
-    from actorgraph.api.system.prometheus import exposition as exposition, only_of as only_of
-    from actorgraph.api.system.run_arguments import (
-        DELAY_MAX_S as DELAY_MAX_S,
-        StartCall as StartCall,
-        stored_call as stored_call,
-    )
+    from actorgraph.api.blocking import block_on
+    from actorgraph.api.config import address_of, is_thread_id
+    from actorgraph.api.graph.arguments import context_in
+    from actorgraph.api.graph.joined_contexts import Part as ContextPart, joined_context
+    from actorgraph.api.graph.joined_contexts import refused_parts
+    from actorgraph.api.graph.stored_contexts import fits as context_fits
+    from actorgraph.api.graph.stored_contexts import note_of as context_note_of
+    from actorgraph.api.graph.subgraphs import graph_at
+    from actorgraph.api.pages import Pages
+    from actorgraph.api.savers.adapt import adapt_checkpointer, is_foreign
+    from actorgraph.api.savers.host_access import innermost
+    from actorgraph.api.savers.listing import Listing
+    from actorgraph.api.savers.stored_states import list_stored, read_stored
+    from actorgraph.api.streams.events import StreamMux
+    from actorgraph.api.streams.langchain_events import MODES as LANGCHAIN_EVENT_MODES, SpanEvents
+    from actorgraph.api.streams.langchain_events import StreamEvent
+    from actorgraph.api.system.prometheus import exposition, only_of
+    from actorgraph.api.system.run_arguments import DELAY_MAX_S, StartCall, stored_call
     from actorgraph.api.system.run_feed import WAITING_MAX as EVENTS_WAITING_MAX
-    from actorgraph.api.system.run_handle import (
-        StoredRun as StoredRun,
-        check_reading as check_reading,
-    )
-    from actorgraph.api.system.run_search import (
-        belongs_later as belongs_later,
-        cursor_behind as cursor_behind,
-    )
-    from actorgraph.api.system.thread_checks import (
-        check_threads as check_threads,
-        damaged_id as damaged_id,
-        unreadable as unreadable,
-    )
-    from actorgraph.api.system.thread_finder import (
-        ASSISTANT as ASSISTANT,
-        GRAPH as GRAPH,
-        assistant_id as assistant_id,
-        moment_before as moment_before,
-        thread_info as thread_info,
-        thread_metadata_of as thread_metadata_of,
-        thread_status as thread_status,
-        wanted_facts as wanted_facts,
-        writer_of as writer_of,
-    )
-    from actorgraph.codec.bounds import CopyBudget as CopyBudget, build_set as build_set
-    from actorgraph.codec.conversions import migrated_input as migrated_input, noted as noted
-    from actorgraph.codec.decode_errors import raise_located as raise_located
-    from actorgraph.codec.handoff import HandOff as HandOff
-    from actorgraph.codec.known_types import declare as declare
-    from actorgraph.codec.library_types import library_type as library_type
-    from actorgraph.codec.stored_types import (
-        MODEL as MODEL,
-        NAMED_TUPLE as NAMED_TUPLE,
-        OLD_MODEL as OLD_MODEL,
-        PATTERN as PATTERN,
-        SLOTTED as SLOTTED,
-        builtin_of as builtin_of,
-        extension_of as extension_of,
-    )
-    from actorgraph.codec.subclasses import plain_value as plain_value
-    from actorgraph.errors.signatures import signature_of as signature_of
-    from actorgraph.errors.storage import (
-        DAMAGED as DAMAGED,
-        UNREADABLE as UNREADABLE,
-        fails_every_request as fails_every_request,
-    )
-    from actorgraph.errors.texts import error_text as error_text
+    from actorgraph.api.system.run_handle import StoredRun, check_reading
+    from actorgraph.api.system.run_search import belongs_later, cursor_behind
+    from actorgraph.api.system.thread_checks import check_threads, damaged_id, unreadable
+    from actorgraph.api.system.thread_finder import ASSISTANT, GRAPH, assistant_id, moment_before
+    from actorgraph.api.system.thread_finder import thread_info, thread_metadata_of, thread_status
+    from actorgraph.api.system.thread_finder import wanted_facts, writer_of
+    from actorgraph.codec.bounds import CopyBudget, build_set
+    from actorgraph.codec.conversions import migrated_input, noted
+    from actorgraph.codec.decode_errors import raise_located
+    from actorgraph.codec.handoff import HandOff
+    from actorgraph.codec.known_types import declare
+    from actorgraph.codec.library_types import library_type
+    from actorgraph.codec.stored_types import MODEL, NAMED_TUPLE, OLD_MODEL, PATTERN, SLOTTED
+    from actorgraph.codec.stored_types import builtin_of, extension_of
+    from actorgraph.codec.subclasses import plain_value
+    from actorgraph.errors.signatures import signature_of
+    from actorgraph.errors.storage import DAMAGED, UNREADABLE, fails_every_request
+    from actorgraph.errors.texts import error_text
     from actorgraph.errors.warning_places import warn as warn_at_caller
-    from actorgraph.loops import (
-        Turns as Turns,
-        beside as beside,
-        in_turns as in_turns,
-        on_trio as on_trio,
-        shielded as shielded,
-    )
-    from actorgraph.messages.call_ids import check_call_ids as check_call_ids
-    from actorgraph.messages.conversion import converted as converted
+    from actorgraph.loops import Turns, beside, in_turns, on_trio, shielded
+    from actorgraph.messages.call_ids import check_call_ids
+    from actorgraph.messages.conversion import converted
     from actorgraph.messages.kinds import KINDS as MESSAGE_KINDS
-    from actorgraph.plan.annotation_forms import (
-        class_of as class_of,
-        form_of as form_of,
-        members_of as members_of,
-        unknown_in as unknown_in,
-        walked as walked,
-    )
-    from actorgraph.plan.annotations import (
-        class_annotations as class_annotations,
-        declared_names as declared_names,
-        function_annotations as function_annotations,
-    )
+    from actorgraph.plan.annotation_forms import class_of, form_of, members_of, unknown_in, walked
+    from actorgraph.plan.annotations import class_annotations, declared_names
+    from actorgraph.plan.annotations import function_annotations
     from actorgraph.plan.callables import injected as injected_parameters
-    from actorgraph.plan.forms import has_sync_form as has_sync_form
-    from actorgraph.plan.function_source import FunctionNode as FunctionNode, syntax_of as syntax_of
-    from actorgraph.plan.node_policies import (
-        Retry as Retry,
-        limit_of as limit_of,
-        retries_of as retries_of,
-    )
-    from actorgraph.plan.old_names import old_names as old_names
-    from actorgraph.plan.plan import NodePlan as NodePlan, Plan as Plan
-    from actorgraph.plan.schema import is_schema as is_schema, types_in as types_in
-    from actorgraph.plan.state_objects import fields_in as fields_in
-    from actorgraph.rules.run_order import newest_of as newest_of, waits_for_time as waits_for_time
-    from actorgraph.runtime.broadcast import BUFFER_BYTES as BUFFER_BYTES
-    from actorgraph.runtime.clock import microseconds_now as microseconds_now
+    from actorgraph.plan.forms import has_sync_form
+    from actorgraph.plan.function_source import FunctionNode, syntax_of
+    from actorgraph.plan.node_policies import Retry, limit_of, retries_of
+    from actorgraph.plan.old_names import old_names
+    from actorgraph.plan.plan import NodePlan, Plan
+    from actorgraph.plan.schema import is_schema, types_in
+    from actorgraph.plan.state_objects import fields_in
+    from actorgraph.rules.run_order import newest_of, waits_for_time
+    from actorgraph.runtime.broadcast import BUFFER_BYTES
+    from actorgraph.runtime.clock import microseconds_now
     from actorgraph.runtime.log import event as log_event
-    from actorgraph.runtime.mailbox import Gate as Gate, pause as pause
-    from actorgraph.runtime.saver.hosting import (
-        Host as Host,
-        host_of as host_of,
-        living_host as living_host,
-    )
-    from actorgraph.runtime.saver.reading import NO_THREAD as NO_THREAD
-    from actorgraph.runtime.saver.thread_runs import (
-        AT_ONCE as THREADS_AT_ONCE,
-        parked_rows as parked_rows,
-        runs_of_threads as runs_of_threads,
-        without_later as without_later,
-    )
-    from actorgraph.runtime.stepper import (
-        run_together as run_together,
-        stepper_here as stepper_here,
-        steps_here as steps_here,
-    )
-    from actorgraph.runtime.system.parked import retry_rows as retry_rows, rows_of as rows_of
-    from actorgraph.runtime.system.sampling import (
-        SAMPLE_S as SAMPLE_S,
-        StatisticsSample as StatisticsSample,
-    )
-    from actorgraph.runtime.system.stored_events import read_page as read_page
-    from actorgraph.runtime.task.calling import abandoned as abandoned, call_plain as call_plain
-    from actorgraph.runtime.task.functions import (
-        get_runtime as get_runtime,
-        injected as injected_values,
-        kept_step as kept_step,
-        runtime_of as runtime_of,
-    )
-    from actorgraph.runtime.task.interop import (
-        is_control_flow as is_control_flow,
-        translated as translated,
-    )
-    from actorgraph.runtime.task.langgraph import tool_runtime_from as tool_runtime_from
-    from actorgraph.runtime.task.live import Writer as Writer
-    from actorgraph.runtime.task.operation_spans import OperationSpan as OperationSpan
-    from actorgraph.runtime.task.runtime import Runtime as Runtime
-    from actorgraph.runtime.task.scope import (
-        CURRENT as CURRENT,
-        TaskScope as TaskScope,
-        get_config as get_config,
-    )
-    from actorgraph.savers.foreign.payloads import number_of as number_of
+    from actorgraph.runtime.mailbox import Gate, pause
+    from actorgraph.runtime.saver.hosting import Host, host_of, living_host
+    from actorgraph.runtime.saver.reading import NO_THREAD
+    from actorgraph.runtime.saver.thread_runs import AT_ONCE as THREADS_AT_ONCE, parked_rows
+    from actorgraph.runtime.saver.thread_runs import runs_of_threads, without_later
+    from actorgraph.runtime.stepper import run_together, stepper_here, steps_here
+    from actorgraph.runtime.system.parked import retry_rows, rows_of
+    from actorgraph.runtime.system.sampling import SAMPLE_S, StatisticsSample
+    from actorgraph.runtime.system.stored_events import read_page
+    from actorgraph.runtime.task.calling import abandoned, call_plain
+    from actorgraph.runtime.task.functions import get_runtime, injected as injected_values
+    from actorgraph.runtime.task.functions import kept_step, runtime_of
+    from actorgraph.runtime.task.interop import is_control_flow, translated
+    from actorgraph.runtime.task.langgraph import tool_runtime_from
+    from actorgraph.runtime.task.live import Writer
+    from actorgraph.runtime.task.operation_spans import OperationSpan
+    from actorgraph.runtime.task.runtime import Runtime
+    from actorgraph.runtime.task.scope import CURRENT, TaskScope, get_config
+    from actorgraph.savers.foreign.payloads import number_of
     from actorgraph.savers.postgres.schema import VERSION as POSTGRES_SCHEMA_VERSION
-    from actorgraph.savers.retention import (
-        RetentionPoint as RetentionPoint,
-        plan_removal as plan_removal,
-    )
+    from actorgraph.savers.retention import RetentionPoint, plan_removal
     from actorgraph.savers.sqlite.schema import SCHEMA_VERSION as SQLITE_SCHEMA_VERSION
-    from actorgraph.storage.part_files import finish as finish_part, locked_part as locked_part
-    from actorgraph.storage.postgres.timeouts import (
-        Timeouts as Timeouts,
-        USE_SCHEMA as USE_SCHEMA,
-        quoted as quoted,
-    )
-    from actorgraph.storage.sqlite.open_files import reading_address as reading_address
-    from actorgraph.superstep.changes.lost_tools import lost_tool_advice as lost_tool_advice
-    from actorgraph.superstep.changes.waiting_inputs import refused_input as refused_input
-    from actorgraph.superstep.deltas import COUNTERS as COUNTERS
-    from actorgraph.superstep.nesting import nodes_of as nodes_of
-    from actorgraph.superstep.snapshot import iso as iso
-    from actorgraph.superstep.task_failures import (
-        next_delay as next_delay,
-        retry_after as retry_after,
-    )
-    from actorgraph.superstep.tasks import state_for as state_for
-    from actorgraph.values.checked_threads import (
-        SettingsGroup as SettingsGroup,
-        SettingsTally as SettingsTally,
-        ThreadCheckReport as ThreadCheckReport,
-        ThreadGroup as ThreadGroup,
-    )
-    from actorgraph.values.commits import (
-        Commit as Commit,
-        Committed as Committed,
-        EPOCH_ANY as EPOCH_ANY,
-        ListCheckpoints as ListCheckpoints,
-        StoredCheckpoint as StoredCheckpoint,
-    )
-    from actorgraph.values.constants import (
-        BRANCH_TO as BRANCH_TO,
-        CONTROL_INDEX as CONTROL_INDEX,
-        ERROR as ERROR_CHANNEL,
-        INTERRUPT as INTERRUPT,
-        NULL_TASK as NULL_TASK,
-        PULL as PULL,
-        PUSH as PUSH,
-        RESUME as RESUME,
-        ROOT as ROOT_CHANNEL,
-        TASKS as TASKS,
-    )
-    from actorgraph.values.durations import (
-        DURATION_MAX_S as DURATION_MAX_S,
-        checked_limit as checked_limit,
-        checked_seconds as checked_seconds,
-        seconds_of as seconds_of,
-    )
-    from actorgraph.values.from_langgraph import (
-        from_langgraph as from_langgraph,
-        langgraph_module as langgraph_module,
-    )
-    from actorgraph.values.graph_changes import (
-        Finding as Finding,
-        FindingKind as FindingKind,
-        ResumeVerdict as ResumeVerdict,
-    )
-    from actorgraph.values.http_errors import connection_text as connection_text
-    from actorgraph.values.ids import (
-        TaskId as TaskId,
-        as_bytes as as_bytes,
-        as_text as as_text,
-        created_of as created_of,
-        interrupt_id as interrupt_id,
-        milliseconds_of as milliseconds_of,
-        task_id as task_id,
-    )
-    from actorgraph.values.largeness import is_large as is_large
-    from actorgraph.values.policies import STREAM_MODES as STREAM_MODES
-    from actorgraph.values.retention import (
-        CountCheckpoints as CountCheckpoints,
-        Expire as Expire,
-        KeepLast as KeepLast,
-        ListThreads as ListThreads,
-    )
-    from actorgraph.values.run import (
-        LedgerEntry as LedgerEntry,
-        NewCheckpoint as NewCheckpoint,
-        Save as Save,
-        TaskPath as TaskPath,
-    )
-    from actorgraph.values.schema_types import ContextT as ContextT
-    from actorgraph.values.stream_items import Namespace as Namespace, WhenFull as WhenFull
-    from actorgraph.values.systems import (
-        AdoptRun as AdoptRun,
-        AskCancel as AskCancel,
-        ListOwners as ListOwners,
-        ListRuns as ListRuns,
-        NO_OWNER as NO_OWNER,
-        OPEN_STATUSES as OPEN_STATUSES,
-        OwnerRow as OwnerRow,
-        RunRow as RunRow,
-        RunStatus as RunStatus,
-        SetRun as SetRun,
-    )
-    from actorgraph.values.thread_phase import (
-        PHASES as PHASES,
-        PHASE_TEXT as PHASE_TEXT,
-        PhaseFacts as PhaseFacts,
-        ThreadPhase as ThreadPhase,
-        phase_named as phase_named,
-        phase_of as phase_of,
-    )
-    from actorgraph.values.thread_rows import (
-        DropThread as DropThread,
-        FindThreads as FindThreads,
-        PatchThread as PatchThread,
-        PutThread as PutThread,
-        ThreadFact as ThreadFact,
-        ThreadRow as ThreadRow,
-    )
-    from actorgraph.values.version import __version__ as __version__
+    from actorgraph.storage.part_files import finish as finish_part, locked_part
+    from actorgraph.storage.postgres.timeouts import Timeouts, USE_SCHEMA, quoted
+    from actorgraph.storage.sqlite.open_files import reading_address
+    from actorgraph.superstep.changes.lost_tools import lost_tool_advice
+    from actorgraph.superstep.changes.waiting_inputs import refused_input
+    from actorgraph.superstep.deltas import COUNTERS
+    from actorgraph.superstep.nesting import nodes_of
+    from actorgraph.superstep.snapshot import iso
+    from actorgraph.superstep.task_failures import next_delay, retry_after
+    from actorgraph.superstep.tasks import state_for
+    from actorgraph.values.checked_threads import SettingsGroup, SettingsTally, ThreadCheckReport
+    from actorgraph.values.checked_threads import ThreadGroup
+    from actorgraph.values.commits import Commit, Committed, EPOCH_ANY, ListCheckpoints
+    from actorgraph.values.commits import StoredCheckpoint
+    from actorgraph.values.constants import BRANCH_TO, CONTROL_INDEX, ERROR as ERROR_CHANNEL
+    from actorgraph.values.constants import INTERRUPT, NULL_TASK, PULL, PUSH, RESUME
+    from actorgraph.values.constants import ROOT as ROOT_CHANNEL, TASKS
+    from actorgraph.values.durations import DURATION_MAX_S, checked_limit, checked_seconds
+    from actorgraph.values.durations import seconds_of
+    from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
+    from actorgraph.values.graph_changes import Finding, FindingKind, ResumeVerdict
+    from actorgraph.values.http_errors import connection_text
+    from actorgraph.values.ids import TaskId, as_bytes, as_text, created_of, interrupt_id
+    from actorgraph.values.ids import milliseconds_of, task_id
+    from actorgraph.values.largeness import is_large
+    from actorgraph.values.policies import STREAM_MODES
+    from actorgraph.values.retention import CountCheckpoints, Expire, KeepLast, ListThreads
+    from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, TaskPath
+    from actorgraph.values.schema_types import ContextT
+    from actorgraph.values.stream_items import Namespace, WhenFull
+    from actorgraph.values.systems import AdoptRun, AskCancel, ListOwners, ListRuns, NO_OWNER
+    from actorgraph.values.systems import OPEN_STATUSES, OwnerRow, RunRow, RunStatus, SetRun
+    from actorgraph.values.thread_phase import PHASES, PHASE_TEXT, PhaseFacts, ThreadPhase
+    from actorgraph.values.thread_phase import phase_named, phase_of
+    from actorgraph.values.thread_rows import DropThread, FindThreads, PatchThread, PutThread
+    from actorgraph.values.thread_rows import ThreadFact, ThreadRow
+    from actorgraph.values.version import __version__
 
 _BY_MODULE = {
     "actorgraph.api.blocking": "block_on",

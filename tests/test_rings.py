@@ -17,13 +17,17 @@ from tests.support.rings import (
     DOORS,
     HOOKS,
     RINGS,
+    SMALLEST,
     below_root,
     code_lines,
     imported,
     module_of,
     modules,
+    needed,
     outward,
     ring_of,
+    sizes,
+    table,
 )
 from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 
@@ -222,3 +226,24 @@ class TestCodeLines:
         )
 
         assert code_lines(text) == 3
+
+    def test_each_file_is_counted_in_one_ring(self, tmp_path):
+        """
+        The table has the files and lines of each ring, and of all; what a file imports is needed.
+        """
+        texts = {
+            "errors/base.py": "class Error(Exception): ...\n",
+            "runtime/system/actor.py": '"""An actor."""\nx = 1\ny = 2\n',
+            "web/app.py": "z = 1\n",
+            **{f"{name.replace('.', '/')}.py": "" for name in SMALLEST},
+            "api/graph/compiled.py": "from actorgraph.errors.base import Error\n",
+        }
+        for path, text in texts.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text, "utf-8")
+
+        assert sizes(tmp_path)["nucleus"] == (5, 2)
+        assert sizes(tmp_path)["systems"] == (1, 2)
+        assert sizes(tmp_path)["server and studio"] == (1, 1)
+        assert needed(tmp_path) == (5, 2)
+        assert "| all | 7 | 5 |" in table(tmp_path)
