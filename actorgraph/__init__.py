@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.api.lazy_imports import LAZY_IMPORTS
+from actorgraph.bridges import register_bridges as _register_bridges
 
 if TYPE_CHECKING:
     # Every name is imported at its first use: `import actorgraph` and the command's help are quick.
@@ -239,6 +240,8 @@ if TYPE_CHECKING:
     from actorgraph.values.systems import RunEvent as RunEvent
     from actorgraph.values.version import __version__ as __version__
     # isort: on
+
+_register_bridges()
 
 __all__ = [
     "END",

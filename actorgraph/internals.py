@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from actorgraph.api.system.thread_finder import ASSISTANT, GRAPH, assistant_id, moment_before
     from actorgraph.api.system.thread_finder import thread_info, thread_metadata_of, thread_status
     from actorgraph.api.system.thread_finder import wanted_facts, writer_of
+    from actorgraph.bridging import BRIDGE
     from actorgraph.codec.bounds import CopyBudget, build_set
     from actorgraph.codec.conversions import migrated_input, noted
     from actorgraph.codec.decode_errors import raise_located
@@ -84,11 +85,10 @@ if TYPE_CHECKING:
     from actorgraph.runtime.system.parked import retry_rows, rows_of
     from actorgraph.runtime.system.sampling import SAMPLE_S, StatisticsSample
     from actorgraph.runtime.system.stored_events import read_page
+    from actorgraph.runtime.task.call_errors import is_foreign_control_flow, translated
     from actorgraph.runtime.task.calling import abandoned, call_plain
     from actorgraph.runtime.task.functions import get_runtime, injected as injected_values
     from actorgraph.runtime.task.functions import kept_step, runtime_of
-    from actorgraph.runtime.task.interop import is_control_flow, translated
-    from actorgraph.runtime.task.langgraph import tool_runtime_from
     from actorgraph.runtime.task.live import Writer
     from actorgraph.runtime.task.operation_spans import OperationSpan
     from actorgraph.runtime.task.runtime import Runtime
@@ -116,7 +116,6 @@ if TYPE_CHECKING:
     from actorgraph.values.constants import ROOT as ROOT_CHANNEL, TASKS
     from actorgraph.values.durations import DURATION_MAX_S, checked_limit, checked_seconds
     from actorgraph.values.durations import seconds_of
-    from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
     from actorgraph.values.graph_changes import Finding, FindingKind, ResumeVerdict
     from actorgraph.values.http_errors import connection_text
     from actorgraph.values.ids import TaskId, as_bytes, as_text, created_of, interrupt_id
@@ -159,6 +158,7 @@ _BY_MODULE = {
         ASSISTANT GRAPH assistant_id moment_before thread_info thread_metadata_of thread_status
         wanted_facts writer_of
     """,
+    "actorgraph.bridging": "BRIDGE",
     "actorgraph.codec.bounds": "CopyBudget build_set",
     "actorgraph.codec.conversions": "migrated_input noted",
     "actorgraph.codec.decode_errors": "raise_located",
@@ -201,12 +201,11 @@ _BY_MODULE = {
     "actorgraph.runtime.system.parked": "retry_rows rows_of",
     "actorgraph.runtime.system.sampling": "SAMPLE_S StatisticsSample",
     "actorgraph.runtime.system.stored_events": "read_page",
+    "actorgraph.runtime.task.call_errors": "is_foreign_control_flow translated",
     "actorgraph.runtime.task.calling": "abandoned call_plain",
     "actorgraph.runtime.task.functions": """
         get_runtime injected:injected_values kept_step runtime_of
     """,
-    "actorgraph.runtime.task.interop": "is_control_flow translated",
-    "actorgraph.runtime.task.langgraph": "tool_runtime_from",
     "actorgraph.runtime.task.live": "Writer",
     "actorgraph.runtime.task.operation_spans": "OperationSpan",
     "actorgraph.runtime.task.runtime": "Runtime",
@@ -234,7 +233,6 @@ _BY_MODULE = {
         ROOT:ROOT_CHANNEL TASKS
     """,
     "actorgraph.values.durations": "DURATION_MAX_S checked_limit checked_seconds seconds_of",
-    "actorgraph.values.from_langgraph": "from_langgraph langgraph_module",
     "actorgraph.values.graph_changes": "Finding FindingKind ResumeVerdict",
     "actorgraph.values.http_errors": "connection_text",
     "actorgraph.values.ids": """

@@ -6,6 +6,7 @@ Every import counts: at the top, inside a function, under `if TYPE_CHECKING`, by
 
 import ast
 import pkgutil
+import re
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -24,6 +25,7 @@ REEXPORTS = {"types", "graph", "functional", "streams", "checkpoints", "systems"
 
 # A layer may import those above it in this list. Layers in one row know nothing of each other.
 ORDER = [
+    {"bridging"},
     {"errors"},
     {"values"},
     {"messages"},
@@ -44,6 +46,7 @@ ORDER = [
     {"web", "prebuilt", "testing", "migrate"},
     {"studio"},
     {"cli"},
+    {"bridges"},
     {"compat"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},
@@ -218,6 +221,32 @@ def looks_up_langgraph(source: Source) -> Iterator[Place]:
         is_theirs = name == "LANGGRAPH_TYPES" or name.split(".")[0] == "langgraph"
         if is_theirs and ast.unparse(of) in ("sys.modules", "modules"):
             yield node.lineno, f"{name}: call langgraph_module(), which knows the compat layer"
+
+
+OTHER_LIBRARIES = re.compile(
+    r"(langchain|langchain_core|langgraph|langgraph_sdk|langsmith)((\.\w+)+(:\w*)?|\.)?"
+)
+"""Names of modules, their beginnings, and names of classes in them as codecs write them."""
+WAYS_TO_LIBRARIES = {"bridges", "compat"}
+READERS_OF_PROGRAMS = {"cli", "migrate"}
+"""Their subject is a program's text, or a database, of LangGraph's: names of modules are data."""
+WORDS = {
+    "runtime/task/messages.py": "a value of metadata that LangSmith knows",
+    "stores/operations.py": "a label that LangGraph reserves",
+    "testing/store_checks.py": "the same label",
+    "web/meta.py": "a flag of a server's features",
+}
+"""Files in which such a name means something else -> its meaning."""
+
+
+def names_library(source: Source) -> Iterator[Place]:
+    """Modules of other libraries in imports and texts; docstrings may speak of them."""
+    for line, name in imports(source):
+        if OTHER_LIBRARIES.match(name):
+            yield line, f"imports {name}: call a hook of `bridging`, with a function in bridges/"
+    for node in source.nodes(ast.Constant):
+        if isinstance(node.value, str) and OTHER_LIBRARIES.fullmatch(node.value):
+            yield node.lineno, f"{node.value!r}: call a hook, or read an attribute, of `bridging`"
 
 
 class TestDirection:
@@ -422,6 +451,60 @@ class TestLangGraphModules:
         To see that a program has neither library costs nothing and decides nothing.
         """
         assert list(looks_up_langgraph(snippet(text))) == []
+
+
+class TestBridges:
+    def test_the_core_names_no_other_library(self):
+        """
+        Only bridges/ and compat/ know modules of LangGraph and LangChain, and the tools that read
+        programs and databases of LangGraph's.
+        """
+        known = WAYS_TO_LIBRARIES | READERS_OF_PROGRAMS
+        core = [f for f in sources("actorgraph") if layer_of(f.path) not in known]
+
+        hold(names_library, [f for f in core if f.path.partition("/")[2] not in WORDS])
+
+    @pytest.mark.parametrize("path", WORDS)
+    def test_each_exception_is_needed(self, path):
+        """
+        A file that has lost its word loses its place in the list.
+        """
+        file = next(f for f in sources("actorgraph") if f.path == f"actorgraph/{path}")
+
+        assert [what for _, what in names_library(file) if not what.startswith("imports")]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "def f():\n    from langchain_core.messages import AIMessage",
+            "if TYPE_CHECKING:\n    import langgraph.types",
+            "import_module('langchain.chat_models')",
+            "x = 'langchain_core' in sys.modules",
+            "x = kind.__module__.startswith('langgraph.')",
+            "NAMES = {'langgraph.types:Send'}",
+        ],
+    )
+    def test_a_name_is_found(self, text):
+        """
+        Late and dynamic imports, looks into `sys.modules`, and parts of names.
+        """
+        assert list(names_library(snippet(text)))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '"""As langgraph.types.Send does."""',
+            "KEY = 'langgraph_node'",
+            "TAG = 'langsmith:hidden'",
+            "raise TypeError('a graph of LangGraph needs langchain-core')",
+            "from actorgraph.api.streams.langchain_events import MODES",
+        ],
+    )
+    def test_other_words_are_fine(self, text):
+        """
+        Docstrings, sentences, keys of metadata, and names of our own.
+        """
+        assert list(names_library(snippet(text))) == []
 
 
 class TestParts:

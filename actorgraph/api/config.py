@@ -6,13 +6,13 @@ Every function raises InvalidConfigError for a bad value.
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from actorgraph.api.options import CallOptions
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import is_encodable, plain
@@ -413,18 +413,14 @@ def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
 
 
 def _check_callbacks(given: Any) -> None:
-    """Refuse an object that isn't a handler of callbacks: it would never be called.
-
-    LangChain's own class is not imported here: without its module no object is of it.
-    """
+    """Refuse an object that isn't a handler of callbacks: it would never be called."""
     from actorgraph.runtime.run.callbacks import GraphCallbackHandler
 
-    module: Any = sys.modules.get("langchain_core.callbacks.base")
-    if module is not None and isinstance(given, module.BaseCallbackManager):
+    if BRIDGE.is_manager(given):
         return
     handlers: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
-    kinds = (GraphCallbackHandler, *((module.BaseCallbackHandler,) if module else ()))
-    wrong = next((one for one in handlers if not isinstance(one, kinds)), None)
+    strange = [one for one in handlers if not isinstance(one, GraphCallbackHandler)]
+    wrong = next((one for one in strange if not BRIDGE.is_handler(one)), None)
     if not isinstance(given, (list, tuple)) or wrong is not None:
         raise InvalidConfigError(
             f'config["callbacks"] has {shown(given if wrong is None else wrong)}, which no event '

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import ormsgpack
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.advice import UNDECLARABLE, has_pair, shortened
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
 from actorgraph.codec.buffers import refuse_buffers
@@ -54,7 +55,7 @@ from actorgraph.codec.known_types import (
     stored,
     warn_undeclared,
 )
-from actorgraph.codec.library_types import REFUSED, library_type
+from actorgraph.codec.library_types import library_type
 from actorgraph.codec.list_cache import ListCache
 from actorgraph.codec.stored_types import (
     CONVERTED,
@@ -426,7 +427,7 @@ class Codec:
             UndeclaredTypeWarning: once for each type that another process wouldn't know.
         """
         name, extension = name_of(kind), extension_of(kind)
-        if extension is None or name in REFUSED:
+        if extension is None or name in BRIDGE.refused_types:
             return None
         if self._knows(kind):
             return extension

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypedDict
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.advice import advice_of
 from actorgraph.codec.known_types import how_to_declare
-from actorgraph.codec.library_types import REFUSED, library_of
+from actorgraph.codec.library_types import library_of
 from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import (
     ActorGraphError,
@@ -126,8 +127,8 @@ def unstorable_error(value: Any, path: str, converted: type | None = None) -> Se
     """
     kind: Any = type(value)
     name = f"{kind.__module__}:{kind.__qualname__}"
-    if name in REFUSED:
-        do = REFUSED[name]
+    if name in BRIDGE.refused_types:
+        do = BRIDGE.refused_types[name]
     elif converted is not None:
         do = (
             f"give the codec a converter of {kind.__name__} too, or store a "

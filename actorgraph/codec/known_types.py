@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.stored_types import extension_of, name_of
 from actorgraph.errors import UndeclaredTypeWarning
 from actorgraph.errors.warning_places import warn
@@ -31,10 +32,13 @@ _WARNED_MAX = 1_000
 _LIBRARIES = frozenset(
     {
         *("pydantic.main", "pydantic.v1.main", "pydantic.root_model", "msgspec", "msgspec._core"),
-        *("langchain_core.load.serializable", "langchain_core.runnables.base"),
     }
 )
 """Modules besides the standard library whose classes are bases of too many others."""
+
+
+def _is_wide(module: str) -> bool:
+    return module in _LIBRARIES or module in BRIDGE.wide_bases
 
 
 def declare(kinds: Iterable[type]) -> None:
@@ -84,7 +88,7 @@ def names_subclasses(kind: type) -> bool:
     who names such a class doesn't mean every class there is.
     """
     package = kind.__module__.partition(".")[0]
-    return package not in sys.stdlib_module_names and kind.__module__ not in _LIBRARIES
+    return package not in sys.stdlib_module_names and not _is_wide(kind.__module__)
 
 
 def is_below(kind: type, types: Iterable[type] = ()) -> bool:

@@ -7,42 +7,35 @@ stored object is an error in a program that hasn't imported its library.
 import sys
 from typing import Any
 
-from actorgraph.messages.conversion import langchain
+from actorgraph.bridging import BRIDGE
 from actorgraph.messages.kinds import KINDS
 
 _NAMES = frozenset(
     {
         *(f"pydantic.types:{name}" for name in ("SecretStr", "SecretBytes")),
         *(f"pydantic.v1.types:{name}" for name in ("SecretStr", "SecretBytes")),
-        "langchain_core.documents.base:Document",
         *(f"actorgraph.stores.operations:{name}" for name in ("Item", "SearchItem", "GetOp")),
-        *(f"langgraph.store.base:{name}" for name in ("Item", "SearchItem", "GetOp")),
         "actorgraph.values.policies:TimeoutPolicy",
         *(f"actorgraph.values.state_snapshot:{name}" for name in ("StateSnapshot", "PregelTask")),
-        *(
-            f"langgraph.types:{name}"
-            for name in (
-                *("Send", "TimeoutPolicy", "Interrupt", "Command", "StateSnapshot"),
-                "PregelTask",
-            )
-        ),
     }
 )
-REFUSED = {
-    "langgraph.types:Overwrite": "use the Overwrite of actorgraph.types: LangGraph's own is none "
-    "to a channel of this library, and would become its value",
-}
-"""Classes of data that are never stored -> the advice."""
-
 _SLOTTED = frozenset({"Item", "SearchItem", "Send"})
 
 _OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
-_LANGCHAIN = "langchain_core.messages."
+
+
+def _is_known(name: str) -> bool:
+    return name in _NAMES or name in BRIDGE.stored_types
+
+
+def _is_message(name: str) -> bool:
+    """Whether a name is that of another library's class of messages."""
+    return bool(BRIDGE.message_types) and name.startswith(BRIDGE.message_types)
 
 
 def library_type(name: str) -> type | None:
     """Return the class with this stored name; None if it is not always known, or not imported."""
-    if name not in _NAMES:
+    if not _is_known(name):
         return message_type(name)
     module, _, kind_name = name.partition(":")
     kind = getattr(sys.modules.get(module), kind_name, None)
@@ -52,14 +45,14 @@ def library_type(name: str) -> type | None:
 def library_of(name: str) -> str | None:
     """Return the module to import for a stored name that is always known; None for others."""
     module = name.partition(":")[0]
-    return module if name in _NAMES or name.startswith(_LANGCHAIN) else None
+    return module if _is_known(name) or _is_message(name) else None
 
 
 def message_type(name: str) -> type | None:
     """Return the message class with this stored name; None if unknown."""
-    if not name.startswith(_LANGCHAIN):
+    if not _is_message(name):
         return _OURS.get(name)
-    module = langchain()
+    module = BRIDGE.messages()
     kind = getattr(module, name.partition(":")[2], None) if module is not None else None
     if module is None or not isinstance(kind, type) or not issubclass(kind, module.BaseMessage):
         return None
@@ -75,7 +68,7 @@ def is_slotted(kind: type) -> bool:
     if kind.__name__ not in _SLOTTED:
         return False
     name = f"{kind.__module__}:{kind.__qualname__}"
-    return name in _NAMES and library_type(name) is kind
+    return _is_known(name) and library_type(name) is kind
 
 
 def pack_slots(value: Any) -> dict[str, Any]:

@@ -6,13 +6,13 @@ ReferenceCodec        keeps the objects themselves, for a saver in memory with c
 """
 
 import struct
-import sys
 from collections.abc import Iterable
 from importlib import import_module
 from itertools import count
 from struct import Struct
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import (
     NOWHERE,
@@ -115,7 +115,7 @@ def codec_of(
     if serde is not None:
         if given is not None:
             raise InvalidConfigError("both codec= and serde= were given", do="pass one of them")
-        given = _converted(serde, compress_above)
+        given = BRIDGE.adapt_serializer(serde, compress_above)
     # A JsonPlusSerializer of `actorgraph.compat` has the codec that is meant.
     given = cast("Codec | SerializerProtocol | None", getattr(given, "own_codec", given))
     if given is None or isinstance(given, Codec):
@@ -128,29 +128,6 @@ def codec_of(
     return SerializerCodec(given)
 
 
-_SERDE = "langgraph.checkpoint.serde"
-
-
-def _converted(serde: Any, compress_above: int | None) -> Any:
-    """Replace LangGraph's own serializers by codecs; anything else is returned as it is.
-
-    Raises:
-        InvalidConfigError: it pickles, or has another setting that no codec has.
-    """
-    kind = type(serde)
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if name == f"{_SERDE}.encrypted:EncryptedSerializer":
-        return EncryptedSerializer(serde.cipher, codec_of(None, serde.serde))
-    if name != f"{_SERDE}.jsonplus:JsonPlusSerializer":
-        return serde
-    allowed = getattr(serde, "_allowed_msgpack_modules", True)
-    others = ("_allowed_json_modules", "_custom_unpack_ext_hook")
-    if serde.pickle_fallback or any(getattr(serde, name, None) for name in others):
-        raise refused_serializer()
-    types = _imported(allowed) if isinstance(allowed, set) else ()
-    return Codec(types, compress_above=compress_above)
-
-
 def refused_serializer() -> InvalidConfigError:
     """Return the error about a serializer of LangGraph's with settings that no codec has."""
     return InvalidConfigError(
@@ -159,25 +136,6 @@ def refused_serializer() -> InvalidConfigError:
         do="leave serde= out; pass codec=Codec(types=[...]) with the classes that it would "
         "have pickled, and UntrackedValue for keys that can't be stored",
     )
-
-
-def _imported(names: Iterable[Any]) -> list[type]:
-    """Return the classes of an allow-list of (module, name); those of libraries are known anyway.
-
-    Raises:
-        InvalidConfigError: a class isn't imported.
-    """
-    found: list[type] = []
-    for module, name in (pair[:2] for pair in names):
-        kind = getattr(sys.modules.get(module), name, None)
-        if not isinstance(kind, type):
-            raise InvalidConfigError(
-                f"the serializer allows {module}.{name}, which isn't imported",
-                do=f"import {module} first, or pass codec=Codec(types=[...]) in place of serde=",
-            )
-        if extension_of(kind) is not None:
-            found.append(kind)
-    return found
 
 
 def classes_named(named: Named) -> list[type]:

@@ -14,10 +14,11 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors.tracebacks import PASSED_BY
 
 _LIBRARY = "actorgraph"
-_PASSED_BY = PASSED_BY | {"langchain_core", "langsmith", "sniffio", "uvloop"}
+_PASSED_BY = PASSED_BY | {"sniffio", "uvloop"}
 """Packages besides Python's own that may be between the program and this library."""
 _LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners", "trio._core._run"})
 """Modules of event loops: a caller of theirs has started the loop, not what the loop now does."""
@@ -99,7 +100,7 @@ def _program(frame: FrameType | None) -> tuple[FrameType | None, bool]:
 
 
 def _is_passed_by(package: str, code: CodeType) -> bool:
-    if package in _PASSED_BY:
+    if package in _PASSED_BY or package in BRIDGE.between:
         return True
     # A program may have a module of its own that is called `test` or `code`.
     is_python = code.co_filename.startswith((_STDLIB, "<frozen "))

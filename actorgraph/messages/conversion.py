@@ -4,28 +4,21 @@ Dicts, pairs and strings become messages of the library whose messages the conve
 of LangChain's, if the program has imported it, in a new one. LangChain is never imported here.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidUpdateError, did_you_mean
 from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.messages.kinds import ROLES, AIMessageChunk, BaseMessage
-
-_LANGCHAIN = "langchain_core.messages"
-
-
-def langchain() -> Any | None:
-    """Return LangChain's module of messages, if the program has imported it."""
-    return sys.modules.get(_LANGCHAIN)
 
 
 def is_message(value: Any) -> bool:
     """Whether a value is a message of ours or of LangChain's."""
     if isinstance(value, BaseMessage):
         return True
-    module = langchain()
+    module = BRIDGE.messages()
     return module is not None and isinstance(value, module.BaseMessage)
 
 
@@ -58,7 +51,7 @@ def converted(messages: Any, like: Iterable[Any] = ()) -> list[Any]:
     kinds = set(map(type, given))
     if all(map(_is_whole, kinds)):  # fast path for the conversation so far, at each update
         return given
-    ours = langchain() is None or any(
+    ours = BRIDGE.messages() is None or any(
         issubclass(kind, BaseMessage) for kind in kinds.union(map(type, like))
     )
     return [_one(value, ours) for value in given]
@@ -68,7 +61,7 @@ def _is_whole(kind: type) -> bool:
     """Whether values of this type are whole messages, not chunks or other forms."""
     if issubclass(kind, BaseMessage):
         return not issubclass(kind, AIMessageChunk)
-    module = langchain()
+    module = BRIDGE.messages()
     return (
         module is not None
         and issubclass(kind, module.BaseMessage)
@@ -81,7 +74,7 @@ def _one(value: Any, ours: bool) -> Any:
         return value.whole()
     if isinstance(value, BaseMessage):
         return value
-    module = langchain()
+    module = BRIDGE.messages()
     if module is not None and isinstance(value, module.BaseMessageChunk):
         return module.message_chunk_to_message(value)
     if module is not None and (isinstance(value, module.BaseMessage) or not ours):

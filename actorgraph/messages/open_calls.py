@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from actorgraph.messages.conversion import converted, langchain
+from actorgraph.bridging import BRIDGE
+from actorgraph.messages.conversion import converted
 from actorgraph.messages.kinds import BaseMessage, ToolMessage
 
 CANCELLED = "cancelled"
@@ -111,7 +112,7 @@ def _answered(messages: list[Any], content: str, *, keep_newest: bool) -> list[A
 
 def _stand_in(message: Any, call: dict[str, Any], content: str) -> Any:
     """Make the answer to a call that was given up, of the same library as its message."""
-    module = langchain()
+    module = BRIDGE.messages()
     ours = isinstance(message, BaseMessage) or module is None
     make: Any = ToolMessage if ours else getattr(module, "ToolMessage")  # noqa: B009 - by name
     # The same id whenever it is made again: a late answer to a stored one replaces it.

@@ -9,8 +9,8 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.messages.conversion import langchain
 from actorgraph.messages.kinds import BaseMessage, ToolMessage
 
 FORMAT = "langchain-openai"
@@ -22,7 +22,7 @@ def formatter(format: str) -> Any:
     Raises:
         InvalidUpdateError: another format, or the program has not imported LangChain.
     """
-    module = langchain()
+    module = BRIDGE.messages()
     if format != FORMAT or module is None:
         raise InvalidUpdateError(
             f"Unknown format {format!r}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Self, Unpack, overload
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError, UnresolvedAnnotationWarning
 from actorgraph.errors.excerpts import count_text, names_text, shown
@@ -17,7 +18,6 @@ from actorgraph.errors.warning_places import warn
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.annotation_forms import Unknown
-from actorgraph.plan.langgraph_nodes import check_langgraph_node
 from actorgraph.plan.node_options import NodeOptions
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import (
@@ -472,7 +472,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
 
 
 def _function(name: str, action: Any) -> Callable[..., Any]:
-    check_langgraph_node(name, action)
+    BRIDGE.check_node(name, action)
     function = _callable(f"node {name!r}", action)
     if calls.is_generator(function):
         raise GraphBuildError(

@@ -3,11 +3,11 @@
 import ast
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, cast, get_args, get_origin
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.overrides import overrides_sync
 from actorgraph.errors.signatures import signature_of
@@ -15,7 +15,6 @@ from actorgraph.plan.annotation_forms import Unknown, items_of, literals_of, mem
 from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
-from actorgraph.values.from_langgraph import is_langgraph_command
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
@@ -43,12 +42,12 @@ def as_callable(action: Any) -> Callable[..., Any]:
 
 def _parallel(functions: Mapping[str, Any]) -> Any:
     """Make a dict of functions into the object that calls all of them, as LangChain does."""
-    langchain = sys.modules.get("langchain_core.runnables")
     parts = (hasattr(each, "invoke") or callable(each) for each in functions.values())
-    if langchain is None or not all(parts):
+    made = BRIDGE.adapt_parallel(functions) if all(parts) else None
+    if made is None:
         msg = f"expected a function, got the dict {shown(functions)}"
         raise TypeError(msg)
-    return langchain.RunnableParallel(functions)
+    return made
 
 
 def is_async(action: Callable[..., Any]) -> bool:
@@ -109,7 +108,7 @@ def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _is_command(kind: Any) -> bool:
-    return kind is Command or is_langgraph_command(kind)
+    return kind is Command or BRIDGE.is_command(kind)
 
 
 def name_of(action: Any) -> str | None:

@@ -20,6 +20,7 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.plan.mentions import is_marked, is_of_program, names_in, reached
 
 MAKES: Final = "makes_tasks"
@@ -172,7 +173,7 @@ def _imported(steps: list[Instruction], package: str) -> Iterator[str]:
 def _code_of(name: str, homes: AbstractSet[str]) -> CodeType | None:
     """Compile a module of the program that is not loaded; None for another one."""
     top = name.partition(".")[0]
-    if top in sys.stdlib_module_names or top in ("actorgraph", "langgraph"):
+    if top in sys.stdlib_module_names or top == "actorgraph" or top in BRIDGE.unread:
         return None
     spec, path = None, None
     with suppress(Exception):  # a finder or a loader of another library, or code of another version

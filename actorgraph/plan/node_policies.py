@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.values.durations import seconds_of
-from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy] | None
@@ -23,7 +23,7 @@ def retries_of(owner: str, given: Retry) -> tuple[RetryPolicy, ...]:
     """
     if given is None:
         return ()
-    given = from_langgraph(given)
+    given = BRIDGE.adapt(given)
     policies = (given,) if isinstance(given, RetryPolicy) else given
     if not isinstance(policies, (list, tuple)):
         policies = (policies,)
@@ -89,7 +89,7 @@ def limit_of(owner: str, given: Any) -> TimeoutPolicy | None:
         GraphBuildError: a limit is not positive.
     """
     try:
-        return TimeoutPolicy.coerce(from_langgraph(given))
+        return TimeoutPolicy.coerce(BRIDGE.adapt(given))
     except GraphBuildError as error:
         raise GraphBuildError(f"{owner}: {error.what}", do=error.do) from None
 
@@ -100,7 +100,7 @@ def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:
     Raises:
         GraphBuildError: it is not a CachePolicy, or its `ttl` is not positive.
     """
-    given = from_langgraph(given)
+    given = BRIDGE.adapt(given)
     ttl: Any = given.ttl if isinstance(given, CachePolicy) else None
     lasts = ttl is None or (seconds_of(ttl) is not None and not isinstance(ttl, timedelta))
     if given is None or (isinstance(given, CachePolicy) and lasts):

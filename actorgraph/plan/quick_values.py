@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.plan.annotation_forms import is_typed_dict, members_of
 from actorgraph.plan.annotations import class_annotations
 
@@ -127,12 +128,10 @@ _COLLECTIONS = {
 SIMPLE = _SCALARS | _DATES | _NUMBERS
 PLAIN = SIMPLE | _CONTAINERS | _COLLECTIONS | {object, type, types.NoneType}
 
-_TRUSTED = ("actorgraph.messages", "langchain_core.messages", "langchain_core.documents")
+_TRUSTED = ("actorgraph.messages",)
 _TRUSTED_TYPES = {
     ("actorgraph.values.commands", "Send"),
     ("actorgraph.values.commands", "Command"),
-    ("langgraph.types", "Send"),
-    ("langgraph.types", "Command"),
 }
 _RECORD_BASES = ("builtins", "typing", "abc", "enum", "pydantic", "msgspec", "dataclasses")
 _SHAPING = {
@@ -155,7 +154,9 @@ _METACLASSES = (
 def is_trusted(cls: type) -> bool:
     """Whether objects of a class are messages, documents, Sends or Commands."""
     home, name = class_home(cls)
-    return home.startswith(_TRUSTED) or (home, name) in _TRUSTED_TYPES
+    return home.startswith((*_TRUSTED, *BRIDGE.data_modules)) or (
+        (home, name) in _TRUSTED_TYPES or (home, name) in BRIDGE.data_types
+    )
 
 
 def class_home(cls: type) -> tuple[str, str]:

@@ -16,8 +16,8 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NewType, cast, get_args, get_origin
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
-from actorgraph.channels.langgraph_channels import reducer_from_langgraph, rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
 from actorgraph.errors.signatures import signature_of
@@ -33,7 +33,6 @@ from actorgraph.plan.annotation_forms import (
 from actorgraph.plan.annotations import class_annotations, has_annotations
 from actorgraph.plan.state_objects import Default, Fields, fields_in, has_fields, maker
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
-from actorgraph.values.from_langgraph import langgraph_module
 
 
 class Managed:
@@ -144,7 +143,7 @@ def _managed_kind(key: str, annotation: Any) -> type[Managed] | None:
         SchemaError: the key has a reducer or a channel too.
     """
     extras = form_of(annotation).extras
-    marks = [_our_manager(extra) for extra in extras if isinstance(extra, type)]
+    marks = [BRIDGE.adapt_manager(extra) for extra in extras if isinstance(extra, type)]
     kinds = [mark for mark in marks if issubclass(mark, Managed)]
     if kinds and type(channel_of(key, annotation)) is not LastValue:
         raise SchemaError(
@@ -153,24 +152,6 @@ def _managed_kind(key: str, annotation: Any) -> type[Managed] | None:
             do="keep one: nothing is written to a managed value",
         )
     return kinds[-1] if kinds else None
-
-
-def _our_manager(mark: type) -> type:
-    """Return the rule of the same name for a managed value of LangGraph's; others unchanged.
-
-    Raises:
-        SchemaError: it is a program's own managed value, which reads LangGraph's scratchpad.
-    """
-    theirs = getattr(langgraph_module("langgraph.managed.base"), "ManagedValue", None)
-    if theirs is None or not issubclass(mark, theirs):
-        return mark
-    for ours in (IsLastStepManager, RemainingStepsManager):
-        if mark.__name__ == ours.__name__ and mark.__module__.startswith("langgraph.managed."):
-            return ours
-    raise SchemaError(
-        f"{mark.__name__} is a managed value of LangGraph's interface, which reads its scratchpad",
-        do="use IsLastStep or RemainingSteps, or compute the value in the nodes",
-    )
 
 
 def refuse_managed(schema: Schema, what: str) -> Schema:
@@ -277,7 +258,7 @@ def _extra_rule(extra: Any, typ: Any, key: str) -> Channel[Any] | None:
             f"got {_name_of(extra)!r}",
             do="use a function of exactly two positional arguments: the value and one write",
         )
-    return BinaryOperatorAggregate(typ, reducer_from_langgraph(extra))
+    return BinaryOperatorAggregate(typ, BRIDGE.adapt_reducer(extra))
 
 
 def _name_of(part: Any) -> str:
@@ -287,7 +268,7 @@ def _name_of(part: Any) -> str:
 def _rule(candidate: Any, typ: Any, key: str) -> Channel[Any] | None:
     """Make the rule of a channel of this library's or of LangGraph's; None for anything else."""
     rule = as_rule(candidate, typ, key)
-    return rule_from_langgraph(candidate, typ, key) if rule is None else rule
+    return BRIDGE.adapt_channel(candidate, typ, key) if rule is None else rule
 
 
 def _makes_reducers(kind: type) -> bool:

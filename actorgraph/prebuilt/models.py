@@ -2,15 +2,13 @@
 
 import functools
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, cast
 
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.internals import CURRENT, OperationSpan, call_plain, signature_of
+from actorgraph.internals import BRIDGE, CURRENT, OperationSpan, call_plain, signature_of
 from actorgraph.internals import injected_parameters as injected
 from actorgraph.internals import injected_values as values_of
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
@@ -47,9 +45,9 @@ _NAMES = ("model_name", "model")
 
 def _reports(model: Any) -> bool:
     """Whether calls of a model are reported by LangChain's callbacks: its own, or in a function."""
-    module = sys.modules.get("langchain_core.runnables")
+    runnable = BRIDGE.loaded_runnable()
     is_function = not hasattr(model, "ainvoke") and not hasattr(model, "invoke")
-    return module is not None and (is_function or isinstance(model, module.Runnable))
+    return runnable is not None and (is_function or isinstance(model, runnable))
 
 
 async def _ask(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
@@ -89,7 +87,7 @@ def model_named(name: str) -> Any:
         MissingExtraError: LangChain isn't installed.
     """
     try:
-        return import_module("langchain.chat_models").init_chat_model(name)
+        return BRIDGE.named_model(name)
     except ImportError as error:
         raise MissingExtraError(
             f"model name {name!r} needs LangChain, which isn't installed",

@@ -18,7 +18,7 @@ from actorgraph.internals import (
     CURRENT,
     Retry,
     TaskScope,
-    is_control_flow,
+    is_foreign_control_flow,
     kept_step,
     limit_of,
     next_delay,
@@ -86,7 +86,8 @@ class ToolPolicies:
             try:
                 return await _within(name, limit_s, function)
             except Exception as error:
-                delay = None if is_control_flow(error) else _delay(policies, attempt, error, scope)
+                passes = is_foreign_control_flow(error)
+                delay = None if passes else _delay(policies, attempt, error, scope)
                 if delay is None:
                     raise
             await pause(delay)

@@ -10,6 +10,7 @@ import anyio.from_thread
 
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError, SchemaMismatchError
 from actorgraph.internals import (
+    BRIDGE,
     CURRENT,
     OperationSpan,
     TaskScope,
@@ -18,7 +19,7 @@ from actorgraph.internals import (
     check_call_ids,
     declare,
     interrupt_id,
-    is_control_flow,
+    is_foreign_control_flow,
     lost_tool_advice,
     run_together,
     stepper_here,
@@ -51,7 +52,6 @@ from actorgraph.prebuilt.tools import (
     Tool,
     ToolRuntime,
     fill_injected,
-    register_with_langchain,
     tool_of,
     types_of_tool,
 )
@@ -202,7 +202,7 @@ class ToolNode:
         timeout: ToolTimeouts = None,
         retry_policy: ToolRetries = None,
     ) -> None:
-        register_with_langchain()
+        BRIDGE.mark_tools()
         handled_types(handle_tool_errors)
         made = [tool_of(tool) for tool in tools]
         for tool in made:
@@ -407,7 +407,7 @@ class ToolNode:
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """Make the reply to the model about a failure; raises the failure if it isn't handled."""
         passes = isinstance(error, InvalidInjected)
-        passes = passes or is_invalid_resume(error) or is_control_flow(error)
+        passes = passes or is_invalid_resume(error) or is_foreign_control_flow(error)
         passes = passes or isinstance(error, SchemaMismatchError)  # the model can't help
         text = None if passes else error_reply(error, self._handling)
         if text is None:

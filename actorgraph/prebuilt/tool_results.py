@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
 from actorgraph.internals import (
-    from_langgraph,
+    BRIDGE,
     function_annotations,
     members_of,
     signature_of,
@@ -165,7 +165,7 @@ def check_output(response: Any, call: Mapping[str, Any], *, key: str, listed: bo
     Raises:
         InvalidUpdateError: it is something else, or doesn't answer the call.
     """
-    response = from_langgraph(response)
+    response = BRIDGE.adapt(response)
     if isinstance(response, Command):
         return _command(response, call, key=key, listed=listed, alone=True)
     if is_tool_message(response):

@@ -7,7 +7,6 @@ sets them.
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, cast, get_origin
@@ -16,14 +15,13 @@ import msgspec
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.internals import (
+    BRIDGE,
     CURRENT,
     call_plain,
     class_annotations,
     form_of,
-    from_langgraph,
     function_annotations,
     has_sync_form,
-    langgraph_module,
     members_of,
     signature_of,
     unknown_in,
@@ -200,29 +198,6 @@ def _check_known(tool: str, parameter: str, hint: Any) -> None:
         )
 
 
-_BASES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
-    ("tools.base", "InjectedToolArg", (InjectedState, InjectedStore)),
-    ("tools.base", "InjectedToolCallId", (InjectedToolCallId,)),
-    ("tools.base", "_DirectlyInjectedToolArg", (ToolRuntime,)),
-    ("messages.tool", "ToolOutputMixin", (Command,)),
-)
-
-
-def register_with_langchain() -> None:
-    """Add LangChain's base classes to this library's marks and `Command`, if it is imported.
-
-    LangChain recognizes hidden arguments of tools, and results that it must not convert, by base
-    classes, which exist only once the program has imported it. Called when a ToolNode is made,
-    which is before any of its tools is bound to a model or run.
-    """
-    for module, name, classes in _BASES:
-        theirs = getattr(sys.modules.get(f"langchain_core.{module}"), name, None)
-        for ours in classes:
-            if theirs is not None and not issubclass(ours, theirs):
-                first, *others = ours.__bases__
-                ours.__bases__ = (first, theirs, *others)
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A plain function as a tool.
@@ -287,7 +262,7 @@ class Tool:
             work = functools.partial(self.function, **arguments)
             output = await call_plain(work)
             output = await output if inspect.isawaitable(output) else output
-        output = from_langgraph(output)
+        output = BRIDGE.adapt(output)
         if isinstance(output, Command) or is_tool_message(output) or _is_results(output):
             return output
         return tool_message(like, call, content_of(output))
@@ -337,8 +312,9 @@ def _is_sync(given: Any) -> bool:
     if getattr(given, "coroutine", None) is not None:
         return False
     own = getattr(type(given), "_arun", None)
-    inherited = getattr(own, "__module__", "") == "langchain_core.tools.base"
-    return hasattr(given, "invoke") and (getattr(given, "func", None) is not None or inherited)
+    return hasattr(given, "invoke") and (
+        getattr(given, "func", None) is not None or BRIDGE.is_tool_default(own)
+    )
 
 
 def tool_of(given: Any) -> Tool | ForeignTool:
@@ -464,7 +440,7 @@ def _foreign_needs(name: str, given: Any) -> InjectedParameters:
     needs = find_injected(hints, frozenset(optional))
     for parameter in seen.keys() - needs.hidden:
         _check_known(name, parameter, seen[parameter])
-    theirs = tuple(name for name in needs.runtime if _is_langgraph_runtime(hints[name]))
+    theirs = tuple(name for name in needs.runtime if _has_other_runtime(hints[name]))
     return replace(needs, langgraph_runtime=theirs, config=())  # LangChain passes the config
 
 
@@ -472,12 +448,8 @@ def _functions_of(given: Any) -> list[Any]:
     """Return the functions that a LangChain tool calls: its `func`, or methods of its own class."""
     held = [getattr(given, name, None) for name in ("func", "coroutine")]
     methods = [getattr(given, name, None) for name in ("_run", "_arun")]
-    own = [m for m in methods if not _is_langchain(m)]
+    own = [m for m in methods if not BRIDGE.is_tool_method(m)]
     return [function for function in (*held, *own) if callable(function)]
-
-
-def _is_langchain(method: Any) -> bool:
-    return str(getattr(method, "__module__", "")).startswith("langchain_core.tools.")
 
 
 def types_of_tool(tool: Tool | ForeignTool) -> list[Any]:
@@ -487,11 +459,9 @@ def types_of_tool(tool: Tool | ForeignTool) -> list[Any]:
     return [hint for name, hint in hints if name not in tool.injected.hidden]
 
 
-def _is_langgraph_runtime(hint: Any) -> bool:
-    """Whether an annotation has the ToolRuntime of the real LangGraph, which pydantic demands."""
-    module = langgraph_module("langgraph.prebuilt.tool_node")
-    kind = getattr(module, "ToolRuntime", None)
-    return kind is not None and any(part is kind for part in walked(hint))
+def _has_other_runtime(hint: Any) -> bool:
+    """Whether an annotation has another library's ToolRuntime, which pydantic demands."""
+    return any(map(BRIDGE.is_tool_runtime, walked(hint)))
 
 
 def fill_injected(
@@ -520,9 +490,8 @@ def fill_injected(
     filled |= dict.fromkeys(injected.runtime, runtime)
     filled |= dict.fromkeys(injected.config, runtime.config)
     if injected.langgraph_runtime:
-        from actorgraph.internals import tool_runtime_from
-
-        filled |= dict.fromkeys(injected.langgraph_runtime, tool_runtime_from(runtime))
+        theirs = BRIDGE.export_tool_runtime(runtime)
+        filled |= dict.fromkeys(injected.langgraph_runtime, theirs)
     return filled | dict.fromkeys(injected.call_id, call["id"])
 
 

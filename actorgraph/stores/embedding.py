@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 import anyio
 import anyio.to_thread
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import MissingExtraError, RunningLoopError
 from actorgraph.loops import in_event_loop, on_trio
 from actorgraph.stores.errors import EmbeddingError, InvalidStoreOperationError
@@ -248,15 +249,12 @@ def ensure_embeddings(embed: Any) -> Any:
     """
     if isinstance(embed, str):
         try:
-            from langchain.embeddings import (  # pyright: ignore[reportMissingImports]
-                init_embeddings,
-            )
+            return BRIDGE.named_embeddings(embed)
         except ImportError as error:
             raise MissingExtraError(
                 f"embeddings are named {embed!r}, and langchain is not installed",
                 do="pip install langchain and the provider's package, or pass a function",
             ) from error
-        return init_embeddings(embed)
     if isinstance(embed, Embeddings):
         return embed
     if callable(embed):

@@ -11,6 +11,7 @@ from copy import copy
 from types import MappingProxyType
 from typing import Any, cast
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.errors import (
     ErrorCode,
@@ -27,13 +28,6 @@ from actorgraph.superstep.inputs import unknown_keys
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, HANDED_UP, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.from_langgraph import (
-    LANGGRAPH_TYPES,
-    from_langgraph,
-    is_langgraph_interrupt,
-    overwrites_from_langgraph,
-    pairs_from_langgraph,
-)
 from actorgraph.values.run import Write
 
 
@@ -56,8 +50,8 @@ def writes_of(
             if type(key) is not str:
                 returned = dict(pairs_of(returned))
                 break
-        if LANGGRAPH_TYPES in sys.modules:
-            returned = overwrites_from_langgraph(returned)
+        if BRIDGE.types_module in sys.modules:
+            returned = BRIDGE.adapt_update(returned)
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     writes, dropped = writes_and_dropped(plan, node, returned, nested=nested)
     if dropped and plan.forbids and node.name == START:
@@ -71,7 +65,7 @@ def writes_and_dropped(
     plan: Plan, node: NodePlan, returned: Any, *, nested: bool = False
 ) -> tuple[list[Write], list[str]]:
     """Make writes as `writes_of` does, and leave unknown keys of a strict plan to the caller."""
-    returned = from_langgraph(returned)
+    returned = BRIDGE.adapt(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
@@ -105,7 +99,7 @@ def _source(node: NodePlan) -> str:
 
 def _listed(goto: Any) -> list[Any]:
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
-    return [target if isinstance(target, str) else from_langgraph(target) for target in targets]
+    return [target if isinstance(target, str) else BRIDGE.adapt(target) for target in targets]
 
 
 def _is_for_parent(node: NodePlan, command: Command[Any], nested: bool) -> bool:
@@ -143,7 +137,7 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
-        elif key == INTERRUPT and is_langgraph_interrupt(value):
+        elif key == INTERRUPT and BRIDGE.holds_question(value):
             raise _unasked(node, value)
         elif key not in node.own:
             unknown.append(key)
@@ -175,15 +169,15 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if node.writes == {ROOT}:
         return ((ROOT, update),)
     if isinstance(update, Mapping):
-        return pairs_of(overwrites_from_langgraph(update))
+        return pairs_of(BRIDGE.adapt_update(update))
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
-        return pairs_from_langgraph(cast("list[tuple[str, Any]]", update))
+        return BRIDGE.adapt_pairs(cast("list[tuple[str, Any]]", update))
     fields = fields_of(update, node.folds)
     if fields is None:
         raise _no_update(node, update)
-    return pairs_from_langgraph(fields)
+    return BRIDGE.adapt_pairs(fields)
 
 
 def pairs_of(update: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
@@ -220,7 +214,7 @@ def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
     """Make the writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
     for given in targets:
-        target = given if isinstance(given, str) else from_langgraph(given)
+        target = given if isinstance(given, str) else BRIDGE.adapt(given)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:
@@ -265,7 +259,7 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
         if channel is not None:
             return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
-    answers = [answer if isinstance(answer, str) else from_langgraph(answer) for answer in answers]
+    answers = [answer if isinstance(answer, str) else BRIDGE.adapt(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(

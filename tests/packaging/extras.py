@@ -9,7 +9,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS: dict[str, tuple[str, str]] = {
     "trio": ("trio", ""),
     "pydantic": ("pydantic", ""),
-    "langchain": ("langchain_core typing_extensions", "actorgraph.runtime.task.langchain"),
+    "langchain": ("langchain_core typing_extensions", "actorgraph.bridges.langchain_tasks"),
     "openai": ("httpx", "actorgraph.prebuilt.completion_requests"),
     "drawing": ("PIL", ""),
     "encryption": ("cryptography", "actorgraph.codec.encryption"),

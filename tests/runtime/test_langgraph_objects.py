@@ -29,9 +29,9 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
+from actorgraph.bridges.langgraph_values import adapt
 from actorgraph.messages import AIMessage, ToolMessage
 from actorgraph.prebuilt import ToolNode
-from actorgraph.values.from_langgraph import from_langgraph
 from tests.support.graphs import at
 
 
@@ -356,11 +356,9 @@ def test_each_class_that_both_have_is_decided():
 
     assert both - shown == {type(thing).__name__ for thing in given}
     for thing in given:
-        assert type(from_langgraph(thing)).__module__.startswith("actorgraph")
-    assert from_langgraph(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [
-        Send("n", 1)
-    ]
-    assert from_langgraph(their_types.Overwrite([1])) == Overwrite([1])
+        assert type(adapt(thing)).__module__.startswith("actorgraph")
+    assert adapt(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [Send("n", 1)]
+    assert adapt(their_types.Overwrite([1])) == Overwrite([1])
 
 
 def test_nothing_imports_langgraph():

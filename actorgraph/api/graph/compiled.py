@@ -15,7 +15,6 @@ from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.blocking import read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
-from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import renamed
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.options import (
@@ -33,6 +32,7 @@ from actorgraph.api.options import (
 )
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.overrides import show_methods_of
 from actorgraph.ports import Cache
@@ -359,7 +359,7 @@ class CompiledStateGraph(
     # loaded, also one that was compiled before.
     @property
     def __class__(self) -> Any:
-        adopt(CompiledStateGraph)
+        BRIDGE.adopt_graphs(CompiledStateGraph)
         return type(self)
 
     @__class__.setter
@@ -372,7 +372,7 @@ class CompiledStateGraph(
         Raises:
             AttributeError: Runnables have no such method, or LangChain is not installed.
         """
-        return borrowed(self, name)
+        return BRIDGE.borrowed(self, name)
 
     def as_runnable(self) -> Any:
         """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk: the output.
@@ -382,8 +382,6 @@ class CompiledStateGraph(
         Raises:
             MissingExtraError: langchain-core is not installed.
         """
-        imported_runnable("as_runnable()")
-        from langchain_core.runnables import RunnableLambda
 
         def invoke(input: Any, config: Config) -> Any:
             return self.invoke(input, config)
@@ -391,7 +389,7 @@ class CompiledStateGraph(
         async def ainvoke(input: Any, config: Config) -> Any:
             return await self.ainvoke(input, config)
 
-        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
+        return BRIDGE.as_runnable(invoke, ainvoke, self.name)
 
     def __call__(
         self, input: InputT | Command[Any] | None, config: Config | None = None
@@ -401,12 +399,12 @@ class CompiledStateGraph(
 
     def __or__(self, step: Any) -> Any:
         """Make a chain that passes the output of this graph on to a step."""
-        return imported_runnable("graph | step").__or__(self, step)
+        return BRIDGE.imported_runnable("graph | step").__or__(self, step)
 
     def __ror__(self, step: Any) -> Any:
         """Make a chain that passes the output of a step on to this graph."""
-        return imported_runnable("step | graph").__ror__(self, step)
+        return BRIDGE.imported_runnable("step | graph").__ror__(self, step)
 
 
-adopt(CompiledStateGraph)
+BRIDGE.adopt_graphs(CompiledStateGraph)
 show_methods_of(CompiledStateGraph)

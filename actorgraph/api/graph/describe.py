@@ -7,13 +7,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from actorgraph.api.graph.runnable import (
-    imported_runnable,
-    loaded_runnable,
-    model_of,
-    refused_by_pydantic,
-)
 from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.bridging import BRIDGE
 from actorgraph.channels import Channel
 from actorgraph.errors.excerpts import count_text, names_text
 from actorgraph.plan.json_schema import channels_schema, json_schema
@@ -84,13 +79,13 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
     @property
     def input_schema(self) -> Any:
         """The class of a run's input; a pydantic model if LangChain is loaded."""
-        loaded = loaded_runnable() is not None
+        loaded = BRIDGE.loaded_runnable() is not None
         return self.get_input_schema() if loaded else self.plan.sources.input
 
     @property
     def output_schema(self) -> Any:
         """The class of a run's output; a pydantic model if LangChain is loaded."""
-        loaded = loaded_runnable() is not None
+        loaded = BRIDGE.loaded_runnable() is not None
         return self.get_output_schema() if loaded else self.plan.sources.output
 
     @property
@@ -104,17 +99,17 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
         Raises:
             MissingExtraError: langchain-core is not installed.
         """
-        runnable, keys = imported_runnable("get_input_schema()"), self.input_channels
+        runnable, keys = BRIDGE.imported_runnable("get_input_schema()"), self.input_channels
         if isinstance(keys, str):
             # Of a Struct pydantic makes a model that can't describe itself.
             if self.plan.entry is not None or not hasattr(
                 self.plan.sources.input, "__struct_fields__"
             ):
-                with contextlib.suppress(refused_by_pydantic()):
+                with contextlib.suppress(BRIDGE.refused_by_pydantic()):
                     return runnable.get_input_schema(self, config)
             keys = sorted(self.plan.start.writes)
         types = {key: self.plan.channels[key].UpdateType for key in keys}
-        return model_of(self.get_name("Input"), types)
+        return BRIDGE.pydantic_model(self.get_name("Input"), types)
 
     def get_output_schema(self, config: Config | None = None) -> Any:
         """Return a pydantic model of a run's output.
@@ -122,11 +117,11 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
         Raises:
             MissingExtraError: langchain-core is not installed.
         """
-        runnable, keys = imported_runnable("get_output_schema()"), self.output_channels
+        runnable, keys = BRIDGE.imported_runnable("get_output_schema()"), self.output_channels
         if isinstance(keys, str):
             return runnable.get_output_schema(self, config)
         types = {key: self.plan.channels[key].ValueType for key in keys}
-        return model_of(self.get_name("Output"), types)
+        return BRIDGE.pydantic_model(self.get_name("Output"), types)
 
     @property
     def context_schema(self) -> Any:

@@ -12,11 +12,11 @@ from actorgraph.api.batches.batch_work import ENDS_ALL, BatchEntry, BatchThreads
 from actorgraph.api.graph.setup import Config
 from actorgraph.api.options import InvokeOptions
 from actorgraph.api.streams.formats import result_of
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.digests import digest_of, opened_digest, sealed_digest
 from actorgraph.errors import ConflictError
 from actorgraph.rules.thread_batches import ThreadFacts
 from actorgraph.superstep.untracked import storable_update
-from actorgraph.values.from_langgraph import input_from_langgraph
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.state_snapshot import StateSnapshot
 
@@ -85,7 +85,7 @@ class GraphThreads(BatchThreads):
         """See `BatchThreads.entry`."""
         thread_id = f"{self.name}:{key}"
         configs.address_of({"configurable": {"thread_id": thread_id}}, needs_thread=True)
-        stored = storable_update(self.graph.plan.untracked, input_from_langgraph(given))
+        stored = storable_update(self.graph.plan.untracked, BRIDGE.adapt_input(given))
         return BatchEntry(place, key, thread_id, given, digest_of(self.graph.codec, stored))
 
     async def look(self, thread_ids: Sequence[str]) -> Mapping[str, ThreadLook | Exception]:

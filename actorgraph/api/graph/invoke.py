@@ -1,6 +1,5 @@
 """Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -33,7 +32,8 @@ from actorgraph.api.options import (
 from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of
-from actorgraph.errors import InvalidConfigError, MissingExtraError
+from actorgraph.bridging import BRIDGE
+from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
@@ -48,8 +48,7 @@ from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, S
 from actorgraph.values.stream_items import Namespace, StreamVersion
 
 if TYPE_CHECKING:
-    from actorgraph.api.streams.chain_events import ChainEvents
-    from actorgraph.api.streams.langchain_events import SpanStream
+    from actorgraph.api.streams.langchain_events import CallbackEvents, SpanStream
     from actorgraph.api.streams.run_stream import AsyncGraphRunStream, GraphRunStream
 
 
@@ -419,7 +418,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         *,
         version: Literal["v1", "v2"] = "v2",
         **options: Unpack[EventOptions[ContextT]],
-    ) -> "SpanStream | ChainEvents": ...
+    ) -> "CallbackEvents": ...
 
     def astream_events(
         self,
@@ -429,7 +428,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         version: str = "v2",
         transformers: Sequence[TransformerFactory] = (),
         **options: Unpack[EventOptions[Any]],
-    ) -> "AsyncGraphRunStream | SpanStream | ChainEvents":
+    ) -> "AsyncGraphRunStream | CallbackEvents":
         """Run the graph and read typed projections of it, or LangChain's events.
 
         ```python
@@ -460,21 +459,9 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         given: dict[str, Any] = {**options}
         if version in ("v1", "v2") and not transformers:
             if version == "v1" or _chain_events_here():
-                return self._read_chain_events(input, config, version, given)
+                return BRIDGE.chain_events(self, input, config, version, given)
             return self._read_spans(input, config, given)
         return self.read_events(input, config, version, transformers, given, blocking=False)
-
-    def _read_chain_events(
-        self, given: Any, config: Config | None, version: str, options: dict[str, Any]
-    ) -> "ChainEvents":
-        try:
-            from actorgraph.api.streams.chain_events import ChainEvents
-        except ImportError:
-            raise MissingExtraError(
-                f"events of version={version!r} need langchain-core, which is not installed",
-                do="use version='v2', or pip install 'actorgraph[langchain]'",
-            ) from None
-        return ChainEvents(self, given, config, version, options)
 
     def _read_spans(
         self, given: Any, config: Config | None, options: dict[str, Any]
@@ -558,7 +545,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
 
 def _chain_events_here() -> bool:
     """Whether LangChain makes the events of version 2: the program has imported it, on asyncio."""
-    return "langchain_core.runnables" in sys.modules and not on_trio()
+    return BRIDGE.loaded_runnable() is not None and not on_trio()
 
 
 _OWNED = ("stream_mode", "subgraphs")

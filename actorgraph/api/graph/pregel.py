@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from actorgraph.api.graph.arguments import check_saver, check_store
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.bridging import BRIDGE
 from actorgraph.channels import BaseChannel, Channel
-from actorgraph.channels.langgraph_channels import rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
@@ -265,7 +265,7 @@ class Pregel(CompiledStateGraph[Any], metaclass=EveryGraph):
 
 
 def _rule(name: str, channel: Channel[Any] | BaseChannel[Any, Any, Any]) -> Channel[Any]:
-    rule = as_rule(channel, key=name) or rule_from_langgraph(channel, key=name)
+    rule = as_rule(channel, key=name) or BRIDGE.adapt_channel(channel, key=name)
     if rule is None:
         raise GraphBuildError(
             f"channel {name!r} must be a channel object, got {channel!r}",

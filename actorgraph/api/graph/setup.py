@@ -20,6 +20,7 @@ from actorgraph.api.graph.captured_types import captured_types
 from actorgraph.api.graph.subgraphs import check_conversions, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec.known_types import declare
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
@@ -31,7 +32,6 @@ from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address, Launch, RunTemplate
 from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.runtime.task.interop import below_chain
 from actorgraph.runtime.task.nested import (
     NestedPlace,
     belongs,
@@ -43,7 +43,6 @@ from actorgraph.runtime.task.result_cache import Identities, ResultCache
 from actorgraph.runtime.task.runtime import RunResources, Stopping
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.configs import Config, merge_configs
-from actorgraph.values.from_langgraph import LANGGRAPH_TYPES, input_from_langgraph
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.schema_types import (
     ContextT,
@@ -83,8 +82,8 @@ def _root_config(config: Config | None) -> Config | None:
     scope = CURRENT.get(None)
     if scope is not None:  # tags, limits ..., no address
         return other_thread_config(scope, configs.checked(config))
-    if "langchain_core.runnables" in sys.modules:
-        return below_chain(configs.checked(config), None)
+    if BRIDGE.calls_module in sys.modules:
+        return BRIDGE.below_call(configs.checked(config), None)
     return config
 
 
@@ -260,7 +259,7 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
             template=template,
             policy=policy,
             address=address,
-            given=input_from_langgraph(given) if LANGGRAPH_TYPES in sys.modules else given,
+            given=BRIDGE.adapt_input(given) if BRIDGE.types_module in sys.modules else given,
             config=config,
             host=host,
             context=copy_context(),
@@ -362,7 +361,9 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
         self, place: NestedPlace, config: Config | None, template: RunTemplate
     ) -> tuple[Config, Address, bytes, RunTemplate]:
         """Return the config, address, run id and template of a run in a node of another run."""
-        config = inherited_config(place.scope, below_chain(config, place.scope))
+        if BRIDGE.calls_module in sys.modules:
+            config = BRIDGE.below_call(config, place.scope)
+        config = inherited_config(place.scope, config)
         above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any

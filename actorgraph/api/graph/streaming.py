@@ -25,10 +25,10 @@ from actorgraph.api.options import (
 )
 from actorgraph.api.streams.formats import stream_format_of
 from actorgraph.api.streams.stream import ChunkStream
+from actorgraph.bridging import BRIDGE
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.values.commands import Command
 from actorgraph.values.configs import Config
@@ -280,7 +280,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
             broadcast=broadcast,
         )
         launch = launch.with_bare_output() if bare else launch
-        if place is None and feeds_event_stream(launch.config):
+        if place is None and BRIDGE.feeds_events(launch.config):
             # So that a chunk is reported before what the next nodes report.
             broadcast.waits_for_reader = True
 

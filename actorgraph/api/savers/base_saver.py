@@ -15,6 +15,7 @@ from uuid import UUID
 import anyio.to_thread
 
 from actorgraph.api.pages import Pages
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import Named, SerializerProtocol, classes_named
 from actorgraph.errors import EmptyChannelError
@@ -27,7 +28,6 @@ from actorgraph.values.checkpoint import (
 )
 from actorgraph.values.configs import Config
 from actorgraph.values.constants import CHECKPOINT_FORMAT
-from actorgraph.values.from_langgraph import layer_module
 
 V = TypeVar("V", int, float, str)
 
@@ -243,8 +243,8 @@ class BaseCheckpointSaver(Generic[V], metaclass=ABCMeta):
 
 def _default_serializer() -> SerializerProtocol:
     """Return a serializer for one saver; over `actorgraph.compat` one that reads LangGraph's."""
-    module = layer_module("langgraph.checkpoint.base")
-    return Codec() if module is None else module.JsonPlusSerializer()
+    theirs: SerializerProtocol | None = BRIDGE.default_serializer()
+    return Codec() if theirs is None else theirs
 
 
 def _history(

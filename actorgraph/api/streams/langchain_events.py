@@ -258,8 +258,12 @@ def _joined(chunks: list[Any]) -> Any:
         return chunks[-1]
 
 
-class SpanStream(Closing, AsyncIterator[StreamEvent]):
-    """LangChain's events of one run. Iterate it once; leaving it early ends the run.
+class CallbackEvents(Closing, AsyncIterator[StreamEvent]):
+    """LangChain's events of one run, made here or by LangChain."""
+
+
+class SpanStream(CallbackEvents):
+    """LangChain's events of one run, made here. Iterate it once; leaving it early ends the run.
 
     `async with` and `aclose()` wait for the run's end.
     """

@@ -6,6 +6,7 @@ from operator import add
 from typing import Any, ClassVar
 
 from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
 from actorgraph.messages.conversion import converted
 from actorgraph.runtime import portal
@@ -253,11 +254,7 @@ def _is_of(metadata: dict[str, Any], task: str) -> bool:
 def _whole(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part with the sum of its pieces; LangChain's become its plain message."""
     pieces, metadata = part["data"]
-    message = reduce(add, pieces)
-    if type(message).__module__.startswith("langchain_core."):
-        from langchain_core.messages import message_chunk_to_message
-
-        message = message_chunk_to_message(message)
+    message = BRIDGE.whole_message(reduce(add, pieces))
     return {**part, "data": (message, metadata)}
 
 

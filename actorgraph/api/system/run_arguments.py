@@ -21,6 +21,7 @@ from actorgraph.api.graph.stored_contexts import (
 )
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import formats as results
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec import encryption as places
 from actorgraph.codec.conversions import migrated_input, noted
@@ -34,7 +35,6 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
-from actorgraph.values.from_langgraph import input_from_langgraph
 from actorgraph.values.graph_changes import Finding
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import StreamMode
@@ -191,7 +191,7 @@ def checked_call(
     return StartCall(
         name=name,
         thread_id=thread_id,
-        given=input_from_langgraph(given),
+        given=BRIDGE.adapt_input(given),
         config=config,
         options=call_options("start", cast("Any", rest), sorted(_OWN)),
         modes=event_modes_of(options.get("stream_mode", SHOWN)),

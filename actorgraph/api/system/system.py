@@ -45,6 +45,7 @@ from actorgraph.api.system.thread_finder import (
     thread_info,
     thread_query,
 )
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, did_you_mean
 from actorgraph.errors.excerpts import names_text
 from actorgraph.loops import in_turns
@@ -58,7 +59,6 @@ from actorgraph.superstep.answers import with_answers
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
 from actorgraph.values.durations import checked_limit, checked_seconds
-from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import (
     OPEN_STATUSES,
@@ -234,7 +234,7 @@ class ActorSystem(StoredRunMethods):
             )
         compiled = self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
-        brought = from_langgraph(input)
+        brought = BRIDGE.adapt(input)
         if isinstance(brought, Command) and brought.resume is not None:
             await self._check_answer(compiled, text, brought, options)
         return await self._start(graph, text, input, if_busy, options, new=thread_id is None)
@@ -303,7 +303,7 @@ class ActorSystem(StoredRunMethods):
             InvalidResumeError: an answer of `answers` doesn't fit its `response_schema`.
             Exception: as `start`.
         """
-        command = from_langgraph(command)
+        command = BRIDGE.adapt(command)
         if answers is None:
             given = command if isinstance(command, Command) else Command(resume=command)
             return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)

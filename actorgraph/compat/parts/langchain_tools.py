@@ -11,6 +11,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from actorgraph.bridges.library_tools import mark_tools
 from actorgraph.compat.parts.config_keys import CONF, CONFIG_KEY_RUNTIME
 from actorgraph.prebuilt import (
     InjectedState,
@@ -23,7 +24,6 @@ from actorgraph.prebuilt import (
     tools_condition,
 )
 from actorgraph.prebuilt.chat_messages import content_of
-from actorgraph.prebuilt.tools import register_with_langchain
 from actorgraph.runtime.task.scope import CURRENT
 
 __all__ = [
@@ -102,4 +102,4 @@ class ToolCallWithContext(TypedDict):
 
 for _module in ("langchain_core.tools", "langchain_core.messages.tool"):
     import_module(_module)
-register_with_langchain()
+mark_tools()

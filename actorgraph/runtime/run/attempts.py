@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import anyio
 import anyio.from_thread
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.texts import error_repr
 from actorgraph.loops import in_event_loop
@@ -97,13 +98,11 @@ def start_attempt(
 
 
 def listen_for_progress(policy: TimeoutPolicy, scope: TaskScope, context: Context) -> None:
-    """Count LangChain's callbacks in a task as progress, if its policy says so."""
+    """Count callbacks of other libraries in a task as progress, if its policy says so."""
     if policy.idle_timeout is None or policy.refresh_on != "auto":
         return
-    if "langchain_core" in sys.modules:
-        from actorgraph.runtime.task.langchain import count_as_progress
-
-        count_as_progress(scope, context)
+    if BRIDGE.calls_module in sys.modules:
+        BRIDGE.count_progress(scope, context)
 
 
 class _Idle:

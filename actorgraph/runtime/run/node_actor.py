@@ -19,6 +19,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import (
     GraphDrained,
     InvalidUpdateError,
@@ -40,6 +41,7 @@ from actorgraph.runtime.run.attempts import (
 from actorgraph.runtime.run.error_notes import note_missing, note_no_resource
 from actorgraph.runtime.stepper import stepper_here, steps_here
 from actorgraph.runtime.task.cache_reads import Reads, reads_of
+from actorgraph.runtime.task.call_errors import is_foreign_control_flow, translated
 from actorgraph.runtime.task.calling import (
     SYSTEM_LEASE,
     InContext,
@@ -48,18 +50,13 @@ from actorgraph.runtime.task.calling import (
     call_node,
     real_error,
 )
-from actorgraph.runtime.task.interop import (
-    Inherit,
-    is_control_flow,
-    runnable_here,
-    translated,
-)
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
 from actorgraph.runtime.task.scope import (
     CURRENT,
     DEFINED_TASKS,
     UNHEARD,
+    Inherit,
     Lineage,
     TaskCalls,
     TaskScope,
@@ -143,7 +140,7 @@ class NodeActor:
     """Runs the tasks of one node of one run; see the module's docstring."""
 
     def __init__(self, node: NodePlan, environment: RunEnvironment) -> None:
-        self._node = runnable_here(node) if "langchain_core" in sys.modules else node
+        self._node = BRIDGE.wrap_node(node) if BRIDGE.calls_module in sys.modules else node
         self._environment = environment
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
@@ -385,7 +382,7 @@ class NodeActor:
             if (refused := self._refused(task, scope)) is not None:
                 return TaskFailed(task.id, refused, times_of(scope))
             return TaskEscaped(task.id, counts)
-        if isinstance(counts, GraphDrained) and is_control_flow(counts.__cause__):
+        if isinstance(counts, GraphDrained) and is_foreign_control_flow(counts.__cause__):
             scope.drained = scope.drained or counts
         if counts is None:
             scope.adopt_questions(error)

@@ -1,14 +1,15 @@
 """Warnings about what nodes return, catch and ask."""
 
+import sys
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import LostPauseWarning, SwallowedInterruptWarning, UnknownChannelWarning
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.warning_places import warn
 from actorgraph.runtime.run.launch import Address
-from actorgraph.runtime.task.interop import check_caller
 from actorgraph.values.run import Interrupted
 
 _DROPPED = (
@@ -45,10 +46,11 @@ def check_pause(
         graph: its name.
         is_stored: whether the run has a saver.
     Raises:
-        InvalidUpdateError: see `check_caller`.
+        InvalidUpdateError: another library's node runs the graph, on no thread of its own.
     """
     asked = outcome.interrupts
-    check_caller(context, address.thread_id, graph, asked)
+    if BRIDGE.calls_module in sys.modules:
+        BRIDGE.check_pause(context, address.thread_id, graph, asked)
     if is_stored:
         return
     what = f"asks {shown(asked[0].value)}" if asked else "stopped at a breakpoint"

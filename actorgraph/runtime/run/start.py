@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import (
@@ -166,8 +167,8 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         spans = begin_spans(launch)
         if spans is not None:
             return await _prepare_traced(spans)
-    if launch.callbacks is None and "langchain_core.callbacks" in sys.modules:
-        reported = await begin_callbacks(launch)
+    if launch.callbacks is None and BRIDGE.calls_module in sys.modules:
+        reported = await BRIDGE.begin_run(launch)
         if reported is not None:
             return await _prepare_reported(reported)
     if launch.place is not None and launch.place.earlier:
@@ -230,13 +231,6 @@ async def _prepare_reported(callbacks: RunCallbacks) -> tuple[Supervisor, list[A
     except BaseException as error:
         await callbacks.end(error)
         raise
-
-
-async def begin_callbacks(launch: Launch) -> RunCallbacks | None:
-    """Report to LangChain's callbacks that a run begins; None if nothing listens."""
-    from actorgraph.runtime.run.run_callbacks import begin
-
-    return await begin(launch)
 
 
 def begin_spans(launch: Launch) -> RunSpans | None:

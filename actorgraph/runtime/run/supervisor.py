@@ -21,6 +21,7 @@ import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.log import event as log_event
@@ -33,7 +34,6 @@ from actorgraph.runtime.run.step_timer import StepTimer
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
-from actorgraph.runtime.task.interop import inheritance_of
 from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import Lineage, TaskCalls
@@ -135,7 +135,9 @@ class Supervisor:
         live: LiveStream | None = None
         if broadcast is not None:
             live = live_stream_of(broadcast, state.namespace, lambda: state.step + 1)
-        inherits = "langchain_core" in sys.modules or "structlog" in sys.modules
+        inherit = BRIDGE.enter_task(config) if BRIDGE.calls_module in sys.modules else None
+        if "structlog" in sys.modules:
+            inherit = bind_log_ids(inherit, context, lineage)
         self._environment = RunEnvironment(
             plan=state.plan,
             config=config,
@@ -146,7 +148,7 @@ class Supervisor:
             report=deliver,
             warn=warn_of_node,
             live=live,
-            inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
+            inherit=inherit,
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 

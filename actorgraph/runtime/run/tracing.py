@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 from opentelemetry import context as contexts
@@ -25,13 +25,13 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import GraphDrained
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_actor import RunEnvironment
-from actorgraph.runtime.task.interop import Inherit
 from actorgraph.runtime.task.operation_spans import record_error
-from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.runtime.task.scope import Inherit, TaskScope
 from actorgraph.superstep.nesting import TRACE_KEY
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
@@ -50,13 +50,22 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 
-if TYPE_CHECKING:
-    from actorgraph.runtime.task.model_spans import ModelSpans
-
 T = TypeVar("T")
 Report = Callable[[Event], None]
 
 _PREFIX = "actorgraph."
+
+
+class OpenSpans(Protocol):
+    """Spans of the models that one task calls."""
+
+    def end(self, error: BaseException | None) -> None:
+        """End those of calls that were cancelled.
+
+        Args:
+            error: the task's; None for status "cancelled".
+        """
+        ...
 
 
 class RunTrace:
@@ -76,7 +85,7 @@ class RunTrace:
         self._ids: dict[str, Any] = span_ids(launch)
         self._inside = launch.context.run(contexts.get_current)
         self._nodes: dict[str, Span] = {}
-        self._models: dict[str, ModelSpans] = {}
+        self._models: dict[str, OpenSpans] = {}
         self._superstep: Span | None = None
         self._step: int | None = None
         self._begun_on = b""
@@ -114,11 +123,9 @@ class RunTrace:
             if inherit is not None:
                 inherit(scope, context)
             quietly(self._begin_task, scope, context)
-            if "langchain_core" in sys.modules:
-                from actorgraph.runtime.task.model_spans import trace_models
-
+            if BRIDGE.calls_module in sys.modules:
                 self._end_models(scope.task.id, None)  # of an attempt before this one
-                made = quietly(trace_models, scope, context)
+                made = quietly(BRIDGE.trace_models, scope, context)
                 if made is not None:
                     self._models[scope.task.id] = made
 

@@ -29,6 +29,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.runtime.task.runtime import Runtime
 from actorgraph.runtime.task.task_places import TASK_PLACE
 from actorgraph.values.configs import placed_metadata
@@ -55,7 +56,6 @@ RUN_IDS = frozenset(
 NO_STORE = "no store"
 _RUNTIME_KEY = "__pregel_runtime"
 _RUNTIME_KEYS = re.compile("__pregel_.*|__.*__")
-_PASS_ON = ("langchain_core.", "langgraph.", "actorgraph.")
 _MERGES = ("merge_configs", "_merge_metadata_dicts")
 """Functions of LangChain and LangGraph that make plain dicts of several, whose reads show not."""
 _PARTS = {
@@ -247,7 +247,7 @@ def _reader() -> tuple[bool, bool]:
         return False, False
     module = frame.f_globals.get("__name__", "")
     merges = frame.f_code.co_name in _MERGES and not module.startswith("actorgraph.")
-    return module.startswith(_PASS_ON), merges
+    return module.startswith(("actorgraph.", *BRIDGE.passes_on)), merges
 
 
 def noted(config: dict[str, Any], reads: Reads) -> NotedConfig:

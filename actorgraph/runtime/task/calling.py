@@ -35,9 +35,9 @@ from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
 from actorgraph.runtime.stepper import HERE, steps_here
+from actorgraph.runtime.task.call_errors import translated
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
-from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.runtime import RunResources

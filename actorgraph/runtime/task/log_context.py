@@ -8,8 +8,7 @@ from contextvars import Context
 from typing import Any
 
 from actorgraph.runtime.log import imported_module
-from actorgraph.runtime.task.interop import Inherit
-from actorgraph.runtime.task.scope import Lineage, TaskScope
+from actorgraph.runtime.task.scope import Inherit, Lineage, TaskScope
 from actorgraph.values.ids import as_text
 
 

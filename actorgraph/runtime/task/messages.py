@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import Context
 from typing import Any, cast
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import OutsideRunError
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.plan.state_objects import fields_in
@@ -60,10 +61,8 @@ def attach_tap(
     tags = user_tags([*(scope.config.get("tags") or ()), *node.metadata.get("tags", ())])
     tap = MessageTap(live, scope.task, metadata_of(scope, node, live.step()), tags)
     scope.messages = tap
-    if "langchain_core" in sys.modules:
-        from actorgraph.runtime.task.langchain import stream_models
-
-        stream_models(tap, scope, context)
+    if BRIDGE.calls_module in sys.modules:
+        BRIDGE.stream_models(tap, scope, context)
 
 
 def offer_returned_messages(

@@ -51,6 +51,9 @@ from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
 
+Inherit = Callable[["TaskScope", Context], None]
+"""Passes a task's config on to the calls in its context."""
+
 
 class Lineage(msgspec.Struct):
     """One run, as its tasks and its subgraphs see it.

@@ -12,12 +12,13 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.to_thread
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.errors import CheckpointError, NotSupportedError, StorageError
 from actorgraph.errors.signatures import takes
 
 T = TypeVar("T")
 NEEDED = ("get_tuple", "list", "put", "put_writes")
-_BASES = ("langgraph.checkpoint.base", "actorgraph.api.savers.base_saver")
+_BASE = "actorgraph.api.savers.base_saver"
 
 
 def missing_methods(saver: object) -> list[str]:
@@ -29,7 +30,10 @@ def has(saver: object, name: str) -> bool:
     """Whether a saver implements a method, not just inherits the base class's that raises."""
     for kind in type(saver).__mro__:
         if name in vars(kind):
-            if kind.__module__ in _BASES and kind.__name__ == "BaseCheckpointSaver":
+            if (
+                kind.__module__ in (_BASE, BRIDGE.saver_module)
+                and kind.__name__ == "BaseCheckpointSaver"
+            ):
                 return name == "get_tuple" and has(saver, "get")
             return True
     return callable(vars(saver).get(name)) if hasattr(saver, "__dict__") else False

@@ -10,22 +10,19 @@ Versions   ours are integers; a saver may count with text or floats. LangGraph's
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from importlib import import_module
 from operator import is_not
 from typing import Any, cast
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place
 from actorgraph.errors import SerializationError
 from actorgraph.values.commands import Interrupt, Overwrite, Send
 from actorgraph.values.constants import INTERRUPT, TASKS
-from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 from actorgraph.values.policies import TimeoutPolicy
 
-_TYPES = "langgraph.types"
 _CLASSES = (Send, Interrupt, Overwrite)
 
 
@@ -93,47 +90,16 @@ def _as_send(item: Any) -> Any:
 def _shown(item: Any) -> Any:
     if type(item) not in _CLASSES:
         return item
-    types = _langgraph_types()
-    return item if types is None else _theirs(types, item)
-
-
-def _langgraph_types() -> Any:
-    """LangGraph's module of these classes; None where it isn't installed, or is the layer.
-
-    Its savers come with a distribution that doesn't import it.
-    """
-    types = langgraph_module(_TYPES)
-    if types is None and langgraph_module("langgraph.checkpoint.base") is not None:
-        with suppress(ImportError):
-            return import_module(_TYPES)
-    return types
-
-
-def _theirs(types: Any, item: Any) -> Any:
-    if type(item) is Send:
-        limit = TimeoutPolicy.coerce(item.timeout)
-        if limit is None:
-            return types.Send(item.node, convert_to_langgraph(item.arg))
-        made = types.TimeoutPolicy(
-            run_timeout=limit.run_timeout,
-            idle_timeout=limit.idle_timeout,
-            refresh_on=limit.refresh_on,
-        )
-        return types.Send(item.node, convert_to_langgraph(item.arg), timeout=made)
-    if type(item) is Interrupt:
-        schema = item.response_schema
-        more = {} if schema is None else {"response_schema": schema}
-        return types.Interrupt(value=convert_to_langgraph(item.value), id=item.id, **more)
-    return types.Overwrite(value=convert_to_langgraph(item.value))
+    return BRIDGE.export(item, convert_to_langgraph)
 
 
 def _ours(item: Any) -> Any:
     kind = type(item)
-    if not kind.__module__.startswith("langgraph."):
+    if not kind.__module__.startswith(BRIDGE.class_modules):
         return item
     if kind.__name__ == "_DeltaSnapshot":
         return convert_from_langgraph(item.value)
-    made = from_langgraph(item)
+    made = BRIDGE.adapt(item)
     if type(made) is Send:
         return Send(made.node, convert_from_langgraph(made.arg), made.timeout)
     if type(made) is Interrupt or type(made) is Overwrite:

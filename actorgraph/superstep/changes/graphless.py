@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from actorgraph.bridging import BRIDGE
 from actorgraph.plan.closures import closure_values
 
 _RUNS = frozenset(
@@ -46,4 +47,4 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _is_library(value: Any) -> bool:
-    return str(getattr(value, "__module__", "")).partition(".")[0] in ("actorgraph", "langgraph")
+    return str(getattr(value, "__module__", "")).partition(".")[0] in ("actorgraph", *BRIDGE.unread)

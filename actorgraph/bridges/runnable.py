@@ -68,7 +68,35 @@ def borrowed(graph: Any, name: str) -> Any:
     raise AttributeError(msg, name=name, obj=graph)
 
 
-def model_of(name: str, types: dict[str, Any]) -> Any:
+def as_runnable(call: Any, acall: Any, name: str) -> Any:
+    """Make a Runnable of a function and its async form.
+
+    Raises:
+        MissingExtraError: langchain-core is not installed.
+    """
+    imported_runnable("as_runnable()")
+    from langchain_core.runnables import RunnableLambda
+
+    return RunnableLambda(call, afunc=acall, name=name)
+
+
+def chain_events(graph: Any, given: Any, config: Any, version: str, options: Any) -> Any:
+    """Read LangChain's events of one run: see `ChainEvents`.
+
+    Raises:
+        MissingExtraError: langchain-core is not installed.
+    """
+    try:
+        from actorgraph.bridges.chain_events import ChainEvents
+    except ImportError:
+        raise MissingExtraError(
+            f"events of version={version!r} need langchain-core, which is not installed",
+            do="use version='v2', or pip install 'actorgraph[langchain]'",
+        ) from None
+    return ChainEvents(graph, given, config, version, options)
+
+
+def pydantic_model(name: str, types: dict[str, Any]) -> Any:
     """Make a pydantic model with optional keys of these types."""
     from langchain_core.utils.pydantic import create_model_v2
 
@@ -85,7 +113,7 @@ def refused_by_pydantic() -> type[Exception]:
 _adopted: Any = None
 
 
-def adopt(graphs: type) -> None:
+def adopt_graphs(graphs: type) -> None:
     """Make a class of graphs a virtual subclass of Runnable, if LangChain is loaded."""
     global _adopted  # noqa: PLW0603 - the class is registered once
     runnable = loaded_runnable()

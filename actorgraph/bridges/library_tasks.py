@@ -1,26 +1,27 @@
-"""Interoperation with LangChain and LangGraph, in programs that have imported them."""
+"""Tasks and runs that call LangChain or LangGraph, or are called by them: hooks of runs.
+
+This module imports neither; the ones that do are imported when the program has imported LangChain.
+"""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import Context
-from traceback import walk_tb
 from typing import Any, cast
 
-from actorgraph.errors import GraphDrained, InvalidUpdateError, OtherLoopError, ParentCommand
+from actorgraph.bridges.langgraph_values import adapt, langgraph_module
+from actorgraph.errors import GraphDrained, InvalidUpdateError, ParentCommand
 from actorgraph.errors.texts import add_note
-from actorgraph.errors.tracebacks import PASSED_BY
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
-from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.runtime.run.launch import Launch, RunCallbacks
+from actorgraph.runtime.task.call_errors import translated
+from actorgraph.runtime.task.scope import CURRENT, Inherit, TaskScope
 from actorgraph.values.commands import Interrupt, is_invalid_resume, mark_invalid_resume
 from actorgraph.values.configs import nested_config
 from actorgraph.values.constants import LANGGRAPH_TASK
-from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
-
-Inherit = Callable[[TaskScope, Context], None]
 
 
-def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
+def enter_task(config: Mapping[str, Any]) -> Inherit | None:
     """A function that passes a task's config to the LangChain and LangGraph calls in it.
 
     None if neither is imported; or only LangChain is, and the config has no callbacks, tags and
@@ -29,17 +30,17 @@ def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
     if "langchain_core" not in sys.modules:
         return None
     if langgraph_module("langgraph.config"):
-        from actorgraph.runtime.task.langgraph import show_task
+        from actorgraph.bridges.langgraph_tasks import show_task
 
         return show_task
     if not (config.get("callbacks") or config.get("tags") or config.get("metadata")):
         return None
-    from actorgraph.runtime.task.langchain import inherit_config
+    from actorgraph.bridges.langchain_tasks import inherit_config
 
     return inherit_config
 
 
-def below_chain(config: Mapping[str, Any] | None, scope: TaskScope | None) -> Any:
+def below_call(config: Mapping[str, Any] | None, scope: TaskScope | None) -> Any:
     """Merge a call's config over that of the LangChain Runnable that makes the call.
 
     Args:
@@ -76,41 +77,36 @@ def _without_place(above: Mapping[str, Any], config: Mapping[str, Any] | None) -
 _RUN_KEYS = ("run_id", "run_name")
 
 
-def feeds_event_stream(config: Mapping[str, Any]) -> bool:
-    """Whether an event stream of LangChain's listens to a call."""
-    callbacks = config.get("callbacks")
-    if not callbacks or "langchain_core.tracers" not in sys.modules:
-        return False
-    from actorgraph.runtime.task.langchain import is_event_stream
-
-    return any(map(is_event_stream, getattr(callbacks, "handlers", callbacks)))
-
-
-def runnable_here(node: NodePlan) -> NodePlan:
+def wrap_node(node: NodePlan) -> NodePlan:
     """The node, adapted to the running event loop, and to LangGraph if it is a graph of it."""
     if "langchain_core" not in sys.modules:
         return node
     if on_trio():
-        from actorgraph.runtime.task.langchain import for_trio
+        from actorgraph.bridges.langchain_tasks import for_trio
 
         node = for_trio(node)
     if langgraph_module("langgraph.pregel") and hasattr(node.call, "__self__"):
-        from actorgraph.runtime.task.langgraph import with_own_store
+        from actorgraph.bridges.langgraph_tasks import with_own_store
 
         node = with_own_store(node)
     return node
 
 
-def translated(error: BaseException, name: str = "") -> BaseException:
+async def begin_run(launch: Launch) -> RunCallbacks | None:
+    """Report to LangChain's callbacks that a run begins; None if nothing listens."""
+    if "langchain_core.callbacks" not in sys.modules:
+        return None
+    from actorgraph.bridges.run_callbacks import begin
+
+    return await begin(launch)
+
+
+def translate_error(error: BaseException, name: str) -> BaseException:
     """A node's error, with LangGraph's interrupts and commands, also in groups, made ours.
 
-    On trio, the error of code that needs asyncio becomes one that names the code's library.
-
     Args:
-        name: of the node, for errors; default the running task's.
+        name: of the node, for errors; "" for that of the running task.
     """
-    if isinstance(error, (TypeError, RuntimeError)) and on_trio() and _asks_for_asyncio(error):
-        return _needs_asyncio(error, name)
     theirs = langgraph_module("langgraph.errors")
     if theirs is None:
         return error
@@ -121,11 +117,11 @@ def translated(error: BaseException, name: str = "") -> BaseException:
         return error if same else BaseExceptionGroup(group.message, parts)
     ours = error
     if isinstance(error, theirs.GraphInterrupt):
-        from actorgraph.runtime.task.langgraph import questions_of
+        from actorgraph.bridges.langgraph_tasks import questions_of
 
         ours = questions_of(error, name or CURRENT.get().task.name)
     elif isinstance(error, theirs.ParentCommand):
-        ours = ParentCommand(from_langgraph(error.args[0]))
+        ours = ParentCommand(adapt(error.args[0]))
     elif isinstance(error, theirs.GraphDrained):
         reason: str = getattr(error, "reason", "")
         ours = GraphDrained(
@@ -134,7 +130,7 @@ def translated(error: BaseException, name: str = "") -> BaseException:
             reason=reason,
         )
     elif _refuses_answer(theirs, error) and not is_invalid_resume(error):
-        from actorgraph.runtime.task.langgraph import refused_question
+        from actorgraph.bridges.langgraph_tasks import refused_question
 
         mark_invalid_resume(error, refused_question(error))
     elif isinstance(error, (RuntimeError, KeyError)) and _is_of_langgraph(error):
@@ -144,37 +140,7 @@ def translated(error: BaseException, name: str = "") -> BaseException:
     return ours
 
 
-_NO_ASYNCIO = (
-    "trio.run received unrecognized yield message",  # trio's, about an awaited object
-    "no running event loop",
-    "no current event loop",
-)
-
-
-def _asks_for_asyncio(error: Exception) -> bool:
-    return any(text in str(error) for text in _NO_ASYNCIO)
-
-
-def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
-    """Return the error of a node on trio that has called code that needs asyncio."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    modules = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
-    known = [module for module in modules if module and module not in PASSED_BY]
-    unknown = (
-        "langchain_core or another library" if "langchain_core" in sys.modules else "a library"
-    )
-    library = known[-1] if known else unknown
-    ours = OtherLoopError(
-        f"node {name!r} runs on trio and awaits code of {library} that needs asyncio",
-        do="make the node a plain function that calls the library's sync method, such as "
-        "model.invoke() or model.stream(): it is called in a thread, and its messages are "
-        "streamed; or run the graph on asyncio",
-    )
-    ours.__cause__ = error
-    return ours
-
-
-def check_caller(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
+def check_pause(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
     """Refuse a pause in a task of LangGraph's: its run would go on without an answer.
 
     Args:

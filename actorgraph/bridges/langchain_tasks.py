@@ -176,7 +176,7 @@ class ProgressListener(BaseCallbackHandler):
     on_retriever_start = on_retriever_end = on_retriever_error = _touch
 
 
-def count_as_progress(scope: TaskScope, context: Context) -> None:
+def count_progress(scope: TaskScope, context: Context) -> None:
     """Let callbacks of a task's LangChain calls restart its idle timeout."""
     config, listener = dict(scope.config), ProgressListener(scope)
     config["callbacks"] = manager_of(config.get("callbacks"), listener)

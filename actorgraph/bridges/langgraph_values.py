@@ -1,4 +1,4 @@
-"""Conversion of LangGraph's objects to ours, for programs that use both libraries.
+"""Conversion of LangGraph's objects to ours: hooks for values.
 
 LangGraph is never imported here: while its module isn't loaded, no object can be of its classes.
 """
@@ -31,7 +31,7 @@ def layer_module(name: str) -> Any:
     return module if getattr(module, "is_compat_module", False) else None
 
 
-def from_langgraph(thing: Any) -> Any:
+def adapt(thing: Any) -> Any:
     """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
 
     Anything else is returned as it is.
@@ -44,35 +44,35 @@ def from_langgraph(thing: Any) -> Any:
     return _one(theirs, thing)
 
 
-def overwrites_from_langgraph(update: Mapping[str, Any]) -> Mapping[str, Any]:
+def adapt_update(update: Mapping[str, Any]) -> Mapping[str, Any]:
     """Convert the values of an update that are LangGraph's Overwrite."""
     theirs = _named(langgraph_module(LANGGRAPH_TYPES), "Overwrite")
     if theirs is None or not any(type(value) is theirs for value in update.values()):
         return update
-    return {key: from_langgraph(v) if type(v) is theirs else v for key, v in update.items()}
+    return {key: adapt(v) if type(v) is theirs else v for key, v in update.items()}
 
 
-def pairs_from_langgraph(pairs: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+def adapt_pairs(pairs: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Convert the values of an update's pairs that are LangGraph's Overwrite."""
     theirs = _named(langgraph_module(LANGGRAPH_TYPES), "Overwrite")
     if theirs is None:
         return pairs
-    return [(key, from_langgraph(v) if type(v) is theirs else v) for key, v in pairs]
+    return [(key, adapt(v) if type(v) is theirs else v) for key, v in pairs]
 
 
-def input_from_langgraph(given: Any) -> Any:
+def adapt_input(given: Any) -> Any:
     """Convert the input of a run: an object of LangGraph's, or a dict with its Overwrites."""
     if type(given) is dict:
-        return overwrites_from_langgraph(cast("dict[str, Any]", given))
-    return from_langgraph(given)
+        return adapt_update(cast("dict[str, Any]", given))
+    return adapt(given)
 
 
-def is_langgraph_command(kind: Any) -> bool:
+def is_command(kind: Any) -> bool:
     """Whether a class is LangGraph's Command."""
     return kind is not None and kind is _named(langgraph_module(LANGGRAPH_TYPES), "Command")
 
 
-def is_langgraph_interrupt(thing: Any) -> bool:
+def holds_question(thing: Any) -> bool:
     """Whether a value is LangGraph's Interrupt, or a list with one."""
     kind = _named(langgraph_module(LANGGRAPH_TYPES), "Interrupt")
     parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
@@ -100,16 +100,12 @@ def _named(module: Any, name: str) -> Any:
 def _command(given: Any) -> Command[Any]:
     update = given.update
     if isinstance(update, dict):
-        update = {
-            key: from_langgraph(value) for key, value in cast("dict[Any, Any]", update).items()
-        }
-    return Command(
-        graph=given.graph, update=update, resume=given.resume, goto=from_langgraph(given.goto)
-    )
+        update = {key: adapt(value) for key, value in cast("dict[Any, Any]", update).items()}
+    return Command(graph=given.graph, update=update, resume=given.resume, goto=adapt(given.goto))
 
 
 def _send(given: Any) -> Send:
-    return Send(given.node, given.arg, from_langgraph(getattr(given, "timeout", None)))
+    return Send(given.node, given.arg, adapt(getattr(given, "timeout", None)))
 
 
 def _interrupt(given: Any) -> Interrupt:

@@ -28,6 +28,7 @@ from langchain_core.callbacks.manager import (
     CallbackManager,
 )
 
+from actorgraph.bridges.task_callbacks import Manager, NodeCallbacks, reported
 from actorgraph.errors import GraphInterrupt
 from actorgraph.loops import on_trio
 from actorgraph.runtime import portal
@@ -37,9 +38,7 @@ from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.calling import InContext, thread_limiter
 from actorgraph.runtime.task.hops import hop
-from actorgraph.runtime.task.interop import Inherit
-from actorgraph.runtime.task.scope import TaskScope
-from actorgraph.runtime.task.task_callbacks import Manager, NodeCallbacks, reported
+from actorgraph.runtime.task.scope import Inherit, TaskScope
 from actorgraph.runtime.task.task_places import outermost
 from actorgraph.superstep.handover import raised
 from actorgraph.superstep.run_state import RunState

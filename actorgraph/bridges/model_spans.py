@@ -11,7 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
-from actorgraph.runtime.task.langchain import manager_of
+from actorgraph.bridges.langchain_tasks import manager_of
 from actorgraph.runtime.task.operation_spans import PROVIDERS, OperationSpan
 from actorgraph.runtime.task.scope import TaskScope
 

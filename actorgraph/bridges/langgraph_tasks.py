@@ -18,11 +18,12 @@ from typing import Any, Never, cast, overload
 
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 
+from actorgraph.bridges.langchain_tasks import manager_of
+from actorgraph.bridges.langgraph_values import adapt, langgraph_module
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError, OutsideRunError, did_you_mean
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.cache_reads import fields_of, reads_of, runtime_with_notes
 from actorgraph.runtime.task.functions import runtime_of
-from actorgraph.runtime.task.langchain import manager_of
 from actorgraph.runtime.task.scope import CURRENT, UNHEARD, TaskScope
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import (
@@ -37,7 +38,6 @@ from actorgraph.values.constants import (
     LANGGRAPH_TASK,
     RESUME,
 )
-from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 from actorgraph.values.ids import interrupt_id
 
 
@@ -118,7 +118,7 @@ def _execution_info(theirs: Any, info: Any) -> Any:
     )
 
 
-def tool_runtime_from(ours: Any) -> Any:
+def export_tool_runtime(ours: Any) -> Any:
     """Make LangGraph's ToolRuntime of ours, for tools whose arguments pydantic validates."""
     theirs, info = langgraph_module("langgraph.runtime"), ours.execution_info
     kind = langgraph_module("langgraph.prebuilt.tool_node").ToolRuntime
@@ -184,7 +184,7 @@ def _write(writes: Sequence[tuple[str, Any]]) -> None:
                 f"node {scope.task.name!r} writes to {key!r}, which is not a key of the state",
                 do=did_you_mean(key, known),
             )
-        scope.pushed.append((key, from_langgraph(value)))
+        scope.pushed.append((key, adapt(value)))
 
 
 def _drop(chunk: Any) -> None:
@@ -245,7 +245,7 @@ def questions_of(error: BaseException, name: str) -> GraphInterrupt | InvalidUpd
     Returns: the questions, those of a graph with its ids; or the error of a graph that could not
         be resumed.
     """
-    asked: list[Interrupt] = from_langgraph(list(error.args[0]) if error.args else [])
+    asked: list[Interrupt] = adapt(list(error.args[0]) if error.args else [])
     graph = _graph_that_raised(error)
     if graph is None:
         return GraphInterrupt([replace(question, id="") for question in asked])

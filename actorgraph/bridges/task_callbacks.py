@@ -25,11 +25,11 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.langchain import LangChainTracer
 
+from actorgraph.bridges.event_stream_messages import MessagePieces
 from actorgraph.errors.signatures import signature_of
 from actorgraph.loops import in_event_loop
 from actorgraph.plan.plan import BranchPlan, NodePlan
 from actorgraph.runtime.task.calling import wait_for
-from actorgraph.runtime.task.langchain_pieces import MessagePieces
 from actorgraph.runtime.task.messages import metadata_of
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.values.constants import CALL, START, TAG_HIDDEN

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
+from actorgraph.bridges.langgraph_values import langgraph_module
 from actorgraph.channels.barrier import (
     LastValueAfterFinish,
     NamedBarrierValue,
@@ -22,13 +23,13 @@ from actorgraph.channels.topic import Topic
 from actorgraph.errors import EmptyChannelError, InvalidUpdateError, SchemaError
 from actorgraph.messages import add_messages
 from actorgraph.messages.add_messages import messages_delta_reducer
-from actorgraph.values.from_langgraph import langgraph_module
+from actorgraph.plan.schema import IsLastStepManager, RemainingStepsManager
 
 _BASE = "langgraph.channels.base"
 _MESSAGES = "langgraph.graph.message"
 
 
-def rule_from_langgraph(candidate: Any, typ: Any = None, key: str = "") -> Channel[Any] | None:
+def adapt_channel(candidate: Any, typ: Any = None, key: str = "") -> Channel[Any] | None:
     """Make the rule of an annotation that is a channel of LangGraph's, or a class of them.
 
     Args:
@@ -54,7 +55,7 @@ def rule_from_langgraph(candidate: Any, typ: Any = None, key: str = "") -> Chann
     return rule if typ is None else rule.annotated(typ)
 
 
-def reducer_from_langgraph(function: Any) -> Any:
+def adapt_reducer(function: Any) -> Any:
     """Return this library's form of LangGraph's reducers of messages; others as they are.
 
     The ids that these give to messages are the same whenever a write is folded.
@@ -129,6 +130,24 @@ class AdaptedChannel(BaseChannel[Any, Any, Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
+def adapt_manager(mark: type) -> type:
+    """Return the rule of the same name for a managed value of LangGraph's; others unchanged.
+
+    Raises:
+        SchemaError: it is a program's own managed value, which reads LangGraph's scratchpad.
+    """
+    theirs = getattr(langgraph_module("langgraph.managed.base"), "ManagedValue", None)
+    if theirs is None or not issubclass(mark, theirs):
+        return mark
+    for ours in (IsLastStepManager, RemainingStepsManager):
+        if mark.__name__ == ours.__name__ and mark.__module__.startswith("langgraph.managed."):
+            return ours
+    raise SchemaError(
+        f"{mark.__name__} is a managed value of LangGraph's interface, which reads its scratchpad",
+        do="use IsLastStep or RemainingSteps, or compute the value in the nodes",
+    )
+
+
 @contextmanager
 def _our_errors() -> Generator[None]:
     errors = langgraph_module("langgraph.errors")
@@ -164,10 +183,10 @@ def _their_missing() -> Any:
 _MAKERS: dict[str, Callable[[Any], Channel[Any]]] = {
     "AnyValue": lambda its: AnyValue(its.typ),
     "BinaryOperatorAggregate": lambda its: BinaryOperatorAggregate(
-        its.typ, reducer_from_langgraph(its.operator)
+        its.typ, adapt_reducer(its.operator)
     ),
     "DeltaChannel": lambda its: DeltaChannel(
-        reducer_from_langgraph(its.reducer), its.typ, snapshot_frequency=its.snapshot_frequency
+        adapt_reducer(its.reducer), its.typ, snapshot_frequency=its.snapshot_frequency
     ),
     "EphemeralValue": lambda its: EphemeralValue(its.typ, its.guard),
     "LastValue": lambda its: LastValue(its.typ),

@@ -6,15 +6,14 @@ every Runnable, model, tool and custom event below them. asyncio only.
 This module imports LangChain.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable
 
-from actorgraph.api.streams.langchain_events import StreamEvent
+from actorgraph.api.streams.langchain_events import CallbackEvents, StreamEvent
 from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import on_trio
-from actorgraph.runtime.broadcast import Closing
 
 Events = AsyncGenerator[StreamEvent, None]
 
@@ -23,7 +22,7 @@ _OPEN: set[Events] = set()
 inside the other, in any order; freed from here, the outermost closes the others."""
 
 
-class ChainEvents(Closing, AsyncIterator[StreamEvent]):
+class ChainEvents(CallbackEvents):
     """LangChain's events of one run. Iterate it once; leaving it early ends the run.
 
     `async with` and `aclose()` wait for the run's end.

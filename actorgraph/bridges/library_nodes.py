@@ -1,17 +1,19 @@
-"""LangGraph's objects as nodes: which can't run here, known when the node is added.
+"""Objects of LangGraph and LangChain as nodes: which can't run here, and dicts of functions.
 
-LangGraph is never imported here: while its modules aren't loaded, no node can be of its classes.
+Neither is imported here: while its modules aren't loaded, no node can be of its classes.
 """
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
+from actorgraph.bridges.langgraph_values import langgraph_module
 from actorgraph.errors import GraphBuildError
-from actorgraph.values.from_langgraph import langgraph_module
 
 _MOVE = "`python -m actorgraph.cli.codemod` moves its imports to actorgraph"
 
 
-def check_langgraph_node(name: str, action: Any) -> None:
+def check_node(name: str, action: Any) -> None:
     """Refuse a node that LangGraph's runtime alone can run.
 
     Raises:
@@ -30,6 +32,15 @@ def check_langgraph_node(name: str, action: Any) -> None:
             f"node {name!r} is a StateGraph of LangGraph's that isn't compiled",
             do="add `builder.compile()`",
         )
+
+
+def adapt_parallel(functions: Mapping[str, Any]) -> Any:
+    """Make a dict of functions into the object that calls all of them, as LangChain does.
+
+    Returns: None if the program has not imported it.
+    """
+    langchain = sys.modules.get("langchain_core.runnables")
+    return None if langchain is None else langchain.RunnableParallel(functions)
 
 
 def _check_graph(name: str, graph: Any) -> None:
