@@ -203,6 +203,31 @@ class TestEnds:
         assert of(span, "status") == ("success",)
         assert [e.attributes["actorgraph.attempt"] for e in span.events] == [2, 3]
 
+    def test_a_blocking_call_has_the_same_spans(self, traces):
+        """
+        Tasks of a blocking call that succeed, fail and are tried again end as such in their spans.
+        """
+        calls = []
+
+        def shaky(state):
+            calls.append(1)
+            if len(calls) < 3:
+                raise ConnectionError
+
+        def fails(state):
+            raise KeyError("x")
+
+        builder = StateGraph(AB)
+        policy = RetryPolicy(initial_interval=0, jitter=False)
+        builder.add_node("shaky", shaky, retry_policy=policy).set_entry_point("shaky")
+        builder.add_node("fails", fails).add_edge("shaky", "fails")
+        with pytest.raises(KeyError):
+            builder.compile().invoke({"bar": []})
+
+        assert of(traces.one("shaky"), "status") == ("success",)
+        assert [e.name for e in traces.one("shaky").events].count("retry") == 2
+        assert of(traces.one("fails"), "status") == ("error",)
+
     async def test_a_cancelled_run_leaves_no_span_open(self, traces):
         """
         The caller that cancels a run still gets all its spans, ended.

@@ -43,7 +43,6 @@ from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import wait_shielded
 from actorgraph.runtime.stepper import Stepper, stepper_here
-from actorgraph.runtime.task import calling
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.scope import CURRENT
 from tests.support import blocking_quiet
@@ -257,8 +256,8 @@ async def _outcome(work: Coroutine[Any, Any, T]) -> tuple[T | None, BaseExceptio
 
 def _is_outside() -> bool:
     """Whether this code is a test's, or a function's of a graph, and not the library's."""
-    loop = _get_running_loop()
-    if portal.is_here() or (loop is None and stepper_here() is not None and not FUNCTIONS.here):
+    loop, stepper = _get_running_loop(), stepper_here()
+    if portal.is_here() or (loop is None and stepper is not None and not stepper.in_function):
         return False
     return loop is None or WAITS.get() is not None or CURRENT.get(None) is None
 
@@ -537,38 +536,14 @@ def _task_made(original: Callable[..., None]) -> Callable[..., None]:
     return functools.wraps(original)(method)
 
 
-class _Functions(threading.local):
-    """Whether this thread is in a function of a graph, and in no stepper above it."""
-
-    here = False
-
-
-FUNCTIONS = _Functions()
-
-
-def _in_function(original: Callable[..., T]) -> Callable[..., T]:
-    def call(*args: Any, **more: Any) -> T:
-        before, FUNCTIONS.here = FUNCTIONS.here, True
-        try:
-            return original(*args, **more)
-        finally:
-            FUNCTIONS.here = before
-
-    return call
-
-
 def _noted(original: Callable[..., None]) -> Callable[..., None]:
-    def run_until(self: Stepper[Any], is_there: Any) -> None:
+    def init(self: Stepper[Any], coroutine: Any) -> None:
+        original(self, coroutine)
         call = CALL.get()
         if call is not None and call.stepper is None:
             call.stepper = self
-        before, FUNCTIONS.here = FUNCTIONS.here, False
-        try:
-            original(self, is_there)
-        finally:
-            FUNCTIONS.here = before
 
-    return run_until
+    return init
 
 
 @contextmanager
@@ -582,8 +557,6 @@ def installed() -> Generator[None]:
         patch.setattr(CompiledBase, "__init__", _compiled(CompiledBase.__init__))
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
-        patch.setattr(Stepper, "run_until", _noted(Stepper.run_until))
-        patch.setattr(calling, "call_user", _in_function(calling.call_user))
-        patch.setattr(calling, "call_inline", _in_function(calling.call_inline))
+        patch.setattr(Stepper, "__init__", _noted(Stepper.__init__))
         blocking_quiet.install(patch)
         yield

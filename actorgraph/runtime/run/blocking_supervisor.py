@@ -301,6 +301,9 @@ class BlockingSupervisor(Supervisor):
             if isinstance(event, _Ended):
                 event.actor.count_end()
                 event = event.event
+                if self._spans is not None:  # which take the reports of tasks
+                    self._environment.report(event)
+                    continue
             elif isinstance(event, CancelRequested):
                 self._drain_until = time.monotonic() + self._drain_timeout_s
             self._add(advance(self._state, event))
