@@ -1,8 +1,9 @@
 """Start runs and apply updates: convert the requests of clients to what a system and graph take."""
 
 import dataclasses
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -20,8 +21,8 @@ from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.requests.event_responses import EVENTS, graph_modes
 from actorgraph.web.requests.identity import identity_of, name_of
-from actorgraph.web.requests.json_equality import contains
-from actorgraph.web.requests.problems import HttpProblem, NotFound, Unprocessable
+from actorgraph.web.requests.problems import HttpProblem, Unprocessable
+from actorgraph.web.requests.request_threads import check_kept, thread_of_run
 from actorgraph.web.requests.stored_bodies import body_of_request
 from actorgraph.web.requests.thread_registry import StoredThread, thread_metadata_of
 from actorgraph.web.requests.thread_state import check_thread_id, checkpoint_config, config_of
@@ -95,63 +96,57 @@ async def start_run(call: ApiCall) -> Run:
 
     An invalid request is refused before anything is written.
     """
-    assistant = await assistant_of(call, call.body.assistant_id)
+    body: bodies.RunBody = call.body
+    assistant = await assistant_of(call, body.assistant_id)
     name = assistant.now.graph_id
     graph = call.server.graphs[name]
-    body = body_of_request(graph, assistant, call.body)
+    body = body_of_request(graph, assistant, body)
     known = identity_of(call.principal, assistant.assistant_id, name)
     given, options = run_input(body), run_options(body, assistant, graph, known)
-    thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
+    thread_id = call.path.get("thread_id") or str(uuid4())
+    start = partial(call.server.system.start, name, thread_id, given, **options)
+    if body.command is not None and (answers := body.command.answers) is not None:
+        rest = dataclasses.replace(given, resume=None)  # answers by id are checked first
+        resume = call.server.system.resume
+        start = partial(resume, name, thread_id, rest, answers=answers, **options)
     started: list[Run] = []
-
-    async def start(thread: StoredThread) -> None:
-        async with call.server.webhooks.armed(
-            thread_id, options["metadata"], user=name_of(call.principal)
-        ) as armed:
-            run = await _started(call, name, thread_id, given, options)
-            armed(run)
-        started.append(run)
-        if thread.temporary:
-            call.server.temporary.remove_after(run)
-
     try:
         if body.webhook is not None:
             call.server.webhooks.check(body.webhook, name_of(call.principal))
         thread = await _thread(call, thread_id, assistant)
-        await shielded(lambda: start(thread))  # not interruptible: a started run must be known here
+        work = partial(_start, call, thread, start, options["metadata"], started)
+        await shielded(work)  # not interruptible: a started run must be known here
         (run,) = started
         if not thread.temporary:
-            await _check_thread(call, thread, run)
+            await check_kept(call.server.threads, call.server.saver, thread, run)
     except BaseException:
         await shielded(lambda: _clean_up(call, thread_id, started))
         raise
     return run
 
 
-async def _started(
-    call: ApiCall, graph: str, thread_id: str, given: Any, options: dict[str, Any]
-) -> Run:
-    """Start a run; answers by id are checked first."""
-    system, command = call.server.system, call.body.command
-    if command is None or command.answers is None:
-        return await system.start(graph, thread_id, given, **options)
-    rest = dataclasses.replace(given, resume=None)
-    return await system.resume(graph, thread_id, rest, answers=command.answers, **options)
+async def _start(
+    call: ApiCall,
+    thread: StoredThread,
+    start: Callable[[], Awaitable[Run]],
+    metadata: dict[str, Any],
+    started: list[Run],
+) -> None:
+    """Start a run with its webhook, and note it in `started`.
 
-
-async def _check_thread(call: ApiCall, thread: StoredThread, run: Run) -> None:
-    """Cancel a run whose thread was removed while it was started; see `remove_thread`.
-
-    Raises:
-        NotFound: the thread was removed.
+    Args:
+        metadata: the run's; gets the id of a webhook.
     """
-    threads = call.server.threads
-    if await threads.is_still(thread):
-        return
-    await run.cancel("its thread was removed")
-    if await threads.registered(thread.thread_id) is None:
-        await call.server.saver.adelete_thread(thread.thread_id)
-    raise NotFound.thread(thread.thread_id)
+    if "webhook" in metadata[KEPT]:
+        user = name_of(call.principal)
+        async with call.server.webhooks.armed(thread.thread_id, metadata, user=user) as armed:
+            run = await start()
+            armed(run)
+    else:
+        run = await start()
+    started.append(run)
+    if thread.temporary:
+        call.server.temporary.remove_after(run)
 
 
 async def _clean_up(call: ApiCall, thread_id: str, started: Sequence[Run]) -> None:
@@ -182,23 +177,14 @@ async def check_run(call: ApiCall, body: bodies.RunBody, webhooks: int = 1) -> N
 
 async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> StoredThread:
     """Return the thread for a run: the path's, or a new one. Registers it if necessary."""
-    body: bodies.RunBody = call.body
-    threads = call.server.threads
-    known = {**thread_metadata_of(assistant.now.graph_id), "assistant_id": assistant.assistant_id}
-    if "thread_id" not in call.path:
-        goes = body.on_completion == "delete"
-        metadata = {**known, **call.wanted}
-        return (await threads.make(thread_id, metadata, temporary=goes, new=True))[1]
-    if call.thread is None:
-        check_thread_id(call.thread_id)
-        made = await threads.ensure(call.thread_id, {**known, **call.wanted})
-        made.must_hold(call.wanted)  # another request may have created it meanwhile
-        return made
-    if not contains(call.thread.metadata, known):  # reads use the graph of the newest run
-        return await threads.merge(call.thread, known)
-    if not call.thread.registered:
-        return await threads.merge(call.thread, {})
-    return call.thread
+    threads, wanted = call.server.threads, call.wanted
+    labels = {**thread_metadata_of(assistant.now.graph_id), "assistant_id": assistant.assistant_id}
+    if "thread_id" in call.path:
+        if call.thread is None:
+            check_thread_id(thread_id)
+        return await thread_of_run(threads, call.thread, thread_id, labels, wanted)
+    goes = call.body.on_completion == "delete"
+    return (await threads.make(thread_id, {**labels, **wanted}, temporary=goes, new=True))[1]
 
 
 def run_options(
@@ -251,12 +237,15 @@ def run_input(body: bodies.RunBody) -> Any:
     return command_of(command)
 
 
+_NO_CONFIG = bodies.ConfigBody()
+
+
 def _config(body: bodies.RunBody, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's config, without keys that could address another thread.
 
     The server's own names are among its `configurable`.
     """
-    said = body.config or bodies.ConfigBody()
+    said = body.config or _NO_CONFIG
     place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
     if body.checkpoint is not None:
         place |= checkpoint_config(body.checkpoint)

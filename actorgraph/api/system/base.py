@@ -139,12 +139,14 @@ class SystemBase:
         """
         count = Counter(graphs)
         self._actor.coming.update(count)
-        self._actor.adoptions.add(adopted)
+        if adopted:
+            self._actor.adoptions.add(adopted)
         try:
             yield
         finally:
             self._actor.coming.subtract(count)
-            self._actor.adoptions.drop(adopted)
+            if adopted:
+                self._actor.adoptions.drop(adopted)
             if self._dispatch is not None:
                 self._dispatch.freed()
 

@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.setup import stopping_for
 from actorgraph.api.graph.stored_contexts import (
     Note,
     migrated_context,
@@ -32,6 +33,7 @@ from actorgraph.errors.excerpts import shown
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
@@ -229,15 +231,8 @@ STORED_OPTIONS = (
 _LOCAL = ("callbacks",)
 
 
-def launch_maker(
-    graph: CompiledStateGraph,
-    call: StartCall,
-    journal: Journal,
-    *,
-    owner: bytes | None,
-    control: RunControl,
-) -> Callable[[bytes | None], Launch]:
-    """Return a function that makes the run's launch; it takes the run's id, None for a new one.
+class LaunchMaker:
+    """Makes the launches of one run: its call is validated once, each attempt gets a copy.
 
     Args:
         graph: the graph.
@@ -246,29 +241,63 @@ def launch_maker(
         owner: the system's id, if its saver stores runs.
         control: lets the system stop the run.
     """
-    options: Any = {**call.options, "control": control}
-    bare = _bare(graph, options.get("output_keys"))
-    keys = graph.plan.output_keys if graph.plan.bare_output else graph.plan.state_keys
-    # The caller's context variables. Each launch gets a copy, since a run changes its own.
-    context = copy_context()
 
-    def make(run: bytes | None) -> Launch:
+    def __init__(
+        self,
+        graph: CompiledStateGraph,
+        call: StartCall,
+        journal: Journal,
+        *,
+        owner: bytes | None,
+        control: RunControl,
+    ) -> None:
+        self._graph = graph
+        self._call = call
+        self._journal = journal
+        self._owner = owner
+        self._options: Any = {**call.options, "control": control}
+        # The caller's context variables. A node may start a run: that isn't a subgraph of its own.
+        self._context = copy_context()
+        if self._context.get(CURRENT) is not None:
+            self._context.run(CURRENT.set, cast("Any", None))
+        self._first: Launch | None = None
+
+    def first(self) -> Launch:
+        """Validate the call, unless that was done, and return the launch that all others copy.
+
+        Raises: as `ainvoke` for bad arguments.
+        """
+        if self._first is None:
+            self._first = self._context.run(self._validated)
+        return self._first
+
+    def make(self, run: bytes) -> Launch:
+        """Return the launch of an attempt that begins now; raises as `first`.
+
+        Args:
+            run: the run's id.
+        """
+        launch = self.first()
+        stored = self._owner if launch.host is not None else None
+        # A run changes its own context variables.
+        parts: dict[str, Any] = {"run": run, "owner": stored, "context": self._context.copy()}
+        if self._options.get("deadline_s") is not None:  # counts from the beginning of an attempt
+            parts["stopping"] = stopping_for(None, self._options)
+        return msgspec.structs.replace(launch, **parts)
+
+    def _validated(self) -> Launch:
+        graph, plan = self._graph, self._graph.plan
         launch = graph.make_launch(
-            call.given,
-            call.config,
+            self._call.given,
+            self._call.config,
             place=None,
-            options=options,
-            default_keys=keys,
-            modes=tuple(journal.modes),
-            broadcast=journal,
+            options=self._options,
+            default_keys=plan.output_keys if plan.bare_output else plan.state_keys,
+            modes=tuple(self._journal.modes),
+            broadcast=self._journal,
         )
-        if bare:
-            launch = launch.with_bare_output()
-        identity = launch.run if run is None else run
-        stored = owner if launch.host is not None else None
-        return msgspec.structs.replace(launch, run=identity, owner=stored, context=context.copy())
-
-    return make
+        bare = _bare(graph, self._options.get("output_keys"))
+        return launch.with_bare_output() if bare else launch
 
 
 def _bare(graph: CompiledStateGraph, keys: object) -> bool:
@@ -326,8 +355,7 @@ def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
     if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
         stored["if_busy"] = call.if_busy
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
-    note = note_of(graph.plan, options.get("context"))
-    if note:
+    if "context" in options and (note := note_of(graph.plan, options["context"])):
         stored["context"] = note
     codec.encode(given, "input")  # fails here, so that the error names the input
     try:
@@ -502,16 +530,16 @@ def job_of(
         Exception: as `ainvoke` for bad arguments.
     """
     control = call.options.get("control") or RunControl()
-    make = launch_maker(graph, call, journal, owner=owner, control=control)
+    launches = LaunchMaker(graph, call, journal, owner=owner, control=control)
     if row is None:
-        # This launch only validates the call and gives the run its id, which the payload needs.
-        identity = with_bucket(make(None).run, bucket_of(call.thread_id))
+        # The call is validated now, which also gives the run its id: the payload needs that.
+        identity = with_bucket(launches.first().run, bucket_of(call.thread_id))
         payload = payload_of(graph, call, identity) if owner is not None else b""
         row = new_run_row(call, identity, owner or b"", payload, now)
     return Job(
         row,
         journal=journal,
-        make=partial(make, row.run),
+        make=partial(launches.make, row.run),
         shape=result_maker(graph, call),
         control=control,
         arguments=partial(read_arguments, graph, row),

@@ -123,9 +123,11 @@ class StoredRunMethods(LifecycleMethods):
 
     def _is_for_others(self, graph: str, options: StartOptions) -> bool:
         """Whether a run that is started now is stored for any worker."""
-        check_routing(options)
-        self._check_routing(priority=options.get("priority"))
-        delayed = options.get("delay_s", 0) > 0
+        delayed = False
+        if "priority" in options or "delay_s" in options:
+            check_routing(options)
+            self._check_routing(priority=options.get("priority"))
+            delayed = options.get("delay_s", 0) > 0
         if delayed:
             self._check_delay()
         if self._dispatch is None:

@@ -68,7 +68,7 @@ from actorgraph.runtime.system.job import (
     publish_outcome,
     store_status,
 )
-from actorgraph.runtime.system.lent_slots import LentSlots
+from actorgraph.runtime.system.lent_slots import ENTERED, LentSlots
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
@@ -170,7 +170,9 @@ class SystemActor:
     async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
         """Wait until a run may be set up and submitted; returns at once on an idle event loop.
 
-        Raises: as `submit`, if the limits are reached already.
+        The caller submits it before it awaits anything else.
+
+        Raises: SystemClosedError, SystemBusyError, as `submit`; OtherLoopError.
         """
         self._admit(if_busy, thread_id)
         accept_pace, limits = self.accept_pace, self.limits
@@ -181,9 +183,10 @@ class SystemActor:
             self._refuse(too_many(self.active, self.queued, limits))
         await accept_pace.turn(Gate())
         accept_pace.over()
+        self._admit(if_busy, thread_id)
 
     async def submit(self, job: Job, if_busy: IfBusy = "reject") -> None:
-        """Accept a run; returns once its row is durable.
+        """Accept a run that `turn` has let in; returns once its row is durable.
 
         Raises:
             SystemClosedError: the system takes no more runs.
@@ -192,7 +195,6 @@ class SystemActor:
             ThreadMovedError: the thread is in another database now; nothing was written.
             StorageError: it could not be stored, and does not run.
         """
-        self._admit(if_busy, job.thread_id)
         if self.adoptions.on_thread(job.thread_id):  # the lane doesn't have them yet
             await self.adoptions.wait_until_none(job.thread_id)
             self._admit(if_busy, job.thread_id)
@@ -366,7 +368,7 @@ class SystemActor:
         if self._must_wait(job):
             self._hold_in_lane(job)
             return
-        if self.trials.takes(job):
+        if job.row.deaths and self.trials.takes(job):
             return
         if self.taken >= self.limits.max_runs or self.trials.holding:
             self.ready.append(job)
@@ -457,7 +459,8 @@ class SystemActor:
         if not job.holds:
             journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
         job.stored = launch.host is not None
-        launch.context.run(self._enter, job)
+        for variable in ENTERED:
+            launch.context.run(variable.set, variable.get())
         supervisor, effects = await prepare(launch)
         supervisor.show_parts(partial(self.figures.watch, job.row.graph))
         job.first_step = supervisor.step
@@ -468,7 +471,7 @@ class SystemActor:
         return supervisor, effects
 
     def _enter(self, job: Job) -> None:
-        """Set up a run's context, from which those of its nodes are copied."""
+        """Set up the context of a run's task."""
         SYSTEM_LIMITER.set(None if self.limiter is None else (current_loop(), self.limiter))
         self.lent.enter(job, thread_limiter())
         SYSTEM_LEASE.set(

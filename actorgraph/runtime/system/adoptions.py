@@ -40,10 +40,14 @@ class Adoptions:
 
     def on_thread(self, thread_id: str) -> list[RunRow]:
         """The runs of a thread that are being taken up."""
+        if not self._rows:
+            return []
         return [row for row in self._rows.values() if row.thread_id == thread_id]
 
     def ahead_of(self, job_row: RunRow) -> list[RunRow]:
         """The runs of a run's thread that are being taken up and come before it."""
+        if not self._rows:
+            return []
         place = place_in_thread(job_row)
         return [row for row in self.on_thread(job_row.thread_id) if place_in_thread(row) < place]
 

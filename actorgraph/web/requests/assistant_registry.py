@@ -69,6 +69,9 @@ class StoredAssistant(Struct):
     @property
     def now(self) -> VersionOfAssistant:
         """The version that runs use."""
+        newest = self.versions[-1]
+        if newest.version == self.latest:
+            return newest
         return next(one for one in self.versions if one.version == self.latest)
 
     def under(self, body: bodies.RunBody) -> bodies.RunBody:

@@ -20,6 +20,7 @@ from actorgraph.systems import Run
 from actorgraph.web.requests.endpoint import ApiCall
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import AccessRevoked, Forbidden, NotFound, response_to
+from actorgraph.web.requests.request_threads import authorize_again
 from actorgraph.web.requests.watches import Reauthorize
 
 ANSWER_S = 10.0
@@ -92,21 +93,15 @@ async def _authenticate(call: ApiCall) -> None:
 
 
 async def _authorize(call: ApiCall) -> None:
-    """Ask the rules for the action of the request's route.
-
-    A thread that was removed meanwhile is judged as it was: its stream ends by itself.
-    """
+    """Ask the rules for the action of the request's route."""
     access, thread_id = call.server.access, call.path.get("thread_id")
     if thread_id is None:
         wanted = await access.ask(call.principal, call.action, None, call.about)
         if not contains(call.wanted, wanted):  # what it made has the metadata of the beginning
             raise Forbidden(call.action)
         return
-    thread = await call.server.threads.get(thread_id) or call.thread
-    metadata = thread.metadata if thread else {}
-    wanted = await access.ask(call.principal, call.action, thread_id, metadata)
-    if thread is not None:
-        thread.must_hold(dict(wanted))
+    asked = call.principal, call.action, thread_id
+    await authorize_again(call.server.threads, access, asked, call.thread)
 
 
 async def _check_graph(call: ApiCall, *, run: Run | None) -> None:

@@ -130,7 +130,9 @@ class ForNodes(Struct):
             ValueError: there is one.
         """
         for place in ("configurable", "context", "metadata"):
-            check_claims(place, getattr(self, place, None))
+            said: Json | None = getattr(self, place, None)
+            if said:
+                check_claims(place, said)
 
 
 class ConfigBody(ForNodes):

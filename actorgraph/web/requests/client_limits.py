@@ -31,13 +31,15 @@ class ClientLimits:
         self._rates = Rates(limits)
         self.streams = ClientSlots(limits.streams_per_client)
 
-    def check_rate(self, request: Request, principal: Any = None) -> None:
+    def check_rate(self, client: tuple[str, str]) -> None:
         """Count a request, or a message of a socket, against its sender's rate.
 
+        Args:
+            client: as `client_of` returned it.
         Raises:
             TooMany: the rate is exceeded.
         """
-        wait_s = self._rates.wait_s(_client(request, principal), anyio.current_time())
+        wait_s = self._rates.wait_s(client, anyio.current_time())
         if wait_s:
             raise TooMany(
                 "Rate limit exceeded",
@@ -61,7 +63,9 @@ class ClientLimits:
                 f"and one request may ask for {most}: send several",
                 limit="items",
             )
-        client = _client(request, principal)
+        if weight <= 1:
+            return
+        client = client_of(request, principal)
         wait_s = self._rates.wait_s(client, anyio.current_time(), weight - 1)
         if wait_s:
             raise TooMany(
@@ -71,15 +75,16 @@ class ClientLimits:
                 headers={"Retry-After": retry_after(wait_s)},
             )
 
-    def take_place(self, request: Request, principal: Any) -> None:
+    def take_place(self, request: Request, client: tuple[str, str]) -> None:
         """Take one of the client's slots for a request that stays open, once.
 
+        Args:
+            client: as `client_of` returned it.
         Raises:
             TooMany: the client has too many open streams.
         """
         if _PLACE in request.scope:
             return
-        client = _client(request, principal)
         if not self.streams.try_acquire(client):
             most = self._limits.streams_per_client
             text = f"Too many open streams: a client may have {most}"
@@ -93,9 +98,12 @@ class ClientLimits:
             self.streams.release(client)
 
 
-def _client(request: Request, principal: Any) -> tuple[str, str]:
+def client_of(request: Request, principal: Any = None) -> tuple[str, str]:
+    """Return the key of a client's limits: its principal, or its address if it has none."""
+    if principal is not None and (named := _named(principal)) is not None:
+        return named
     address = request.client.host if request.client else ""
-    return _named(principal) or ("address", address)
+    return ("address", address)
 
 
 def _named(principal: Any) -> tuple[str, str] | None:

@@ -29,7 +29,7 @@ from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.jobs.webhooks import WebhookSender
 from actorgraph.web.requests.access import Access
 from actorgraph.web.requests.assistant_registry import AssistantRegistry
-from actorgraph.web.requests.client_limits import SOON, ClientLimits
+from actorgraph.web.requests.client_limits import SOON, ClientLimits, client_of
 from actorgraph.web.requests.indexed_threads import IndexedRegistry
 from actorgraph.web.requests.jsonable import dumps
 from actorgraph.web.requests.large_values import LARGE_BYTES, encoded
@@ -45,6 +45,7 @@ from actorgraph.web.requests.problems import (
 from actorgraph.web.requests.readiness import Readiness
 from actorgraph.web.requests.refusals import Refusals
 from actorgraph.web.requests.request_limits import Limits, StreamSlots, check_values
+from actorgraph.web.requests.request_threads import admit_to_thread
 from actorgraph.web.requests.state_updates import StateUpdates
 from actorgraph.web.requests.storage_patience import StoragePatience
 from actorgraph.web.requests.thread_registry import (
@@ -383,16 +384,17 @@ class Endpoint(Struct, frozen=True):
         clients = server.clients
         if self.action is None:
             if self.rate_limited:
-                clients.check_rate(request)
+                clients.check_rate(client_of(request))
             return None
         try:
             principal = await server.access.principal(request)
         except Exception:
-            clients.check_rate(request)  # limits guessing of credentials, too
+            clients.check_rate(client_of(request))  # limits guessing of credentials, too
             raise
-        clients.check_rate(request, principal)
+        client = client_of(request, principal)
+        clients.check_rate(client)
         if self.stays_open:
-            clients.take_place(request, principal)
+            clients.take_place(request, client)
         return principal
 
     async def admit(self, call: ApiCall) -> None:
@@ -419,29 +421,16 @@ class Endpoint(Struct, frozen=True):
             if wanted and not action.startswith(_WITH_METADATA):
                 raise Forbidden(action)  # the call has no thread whose metadata could match
             return
+        server, may_create = call.server, self.may_create and call.body.if_not_exists == "create"
+        asked = call.principal, action, call.path["thread_id"]
         try:
-            await self._admit_to_thread(call, action)
+            call.thread, call.wanted = await admit_to_thread(
+                server.threads, server.access, asked, may_create=may_create
+            )
         except NotFound:
             if found is None or "run_id" not in call.path:
                 raise
             raise NotFound.run(call.path["run_id"]) from None  # not the id of another's thread
-
-    async def _admit_to_thread(self, call: ApiCall, action: str) -> None:
-        """Look up the request's thread, and authorize the request for it.
-
-        Raises:
-            NotFound: the thread doesn't exist, or the principal may not see it.
-        """
-        call.thread = await call.server.threads.get(call.thread_id)
-        may_create = self.may_create and call.body.if_not_exists == "create"
-        if call.thread is None and not may_create:
-            raise NotFound.thread(call.thread_id)
-        metadata = call.thread.metadata if call.thread else {}
-        call.wanted = dict(
-            await call.server.access.ask(call.principal, action, call.thread_id, metadata)
-        )
-        if call.thread is not None:
-            call.thread.must_hold(call.wanted)
 
 
 class PathEndpoints:
@@ -475,7 +464,7 @@ class PathEndpoints:
 
 def parameters_of(request: Request) -> dict[str, str]:
     """Return the parameters of the path, with the slashes inside them."""
-    found = {name: str(text) for name, text in request.path_params.items()}
+    found: dict[str, str] = dict(request.path_params)  # the routes have no other convertors
     if SLASHES not in request.scope:
         return found
     return {name: text.replace(SLASH, "/") for name, text in found.items()}

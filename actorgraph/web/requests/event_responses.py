@@ -73,11 +73,13 @@ def graph_modes(modes: Sequence[str]) -> list[str]:
     Raises:
         Unprocessable: a mode is not supported.
     """
+    needed: dict[str, None] = {}
     for mode in modes:
         if mode not in _NEEDS:
             served = ", ".join(_NEEDS)
             raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
-    return list(dict.fromkeys(needed for mode in modes for needed in _NEEDS[mode]))
+        needed |= dict.fromkeys(_NEEDS[mode])
+    return list(needed)
 
 
 class EventTranslator:

@@ -27,7 +27,7 @@ def is_claim(name: object) -> bool:
     return isinstance(name, str) and (name in CLAIMS or name.startswith(_AUTH))
 
 
-def check_claims(place: str, said: Mapping[str, Any] | None) -> None:
+def check_claims(place: str, said: Mapping[str, Any]) -> None:
     """Refuse names that the server fills.
 
     Args:
@@ -35,7 +35,7 @@ def check_claims(place: str, said: Mapping[str, Any] | None) -> None:
     Raises:
         ValueError: there is one.
     """
-    for name in said or ():
+    for name in said:
         if is_claim(name):
             msg = f"{place}.{name} is filled by the server: leave it out, or use another name"
             raise ValueError(msg)

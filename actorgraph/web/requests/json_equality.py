@@ -6,7 +6,10 @@ from typing import Any, cast
 
 def contains(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether metadata has all wanted keys with equal values; true doesn't equal 1."""
-    return all(k in metadata and equal_json(metadata[k], value) for k, value in wanted.items())
+    for key, value in wanted.items():
+        if key not in metadata or not equal_json(metadata[key], value):
+            return False
+    return True
 
 
 def equal_json(one: Any, other: Any) -> bool:

@@ -156,8 +156,10 @@ def body_of_request(
         SchemaMismatchError: the assistant's context is of another version, and doesn't fit.
         ChangedTypeError: a function of a migration raised.
     """
+    if assistant.system:  # it has no settings
+        return body
     whole, own = assistant.under(body), _settings_of(assistant)
-    if assistant.system or not _parts(graph, own):
+    if not _parts(graph, own):
         return whole
     configurable = None if body.config is None else body.config.configurable
     said: dict[str, Any] = {"context": body.context, "config": {"configurable": configurable}}

@@ -149,7 +149,7 @@ async def remove_thread(server: Server, thread_id: str) -> None:
     """Cancel a thread's runs, and remove its checkpoints and its registration.
 
     A run may be started meanwhile. Either the second `_stop` here finds it, or its start finds the
-    thread missing afterwards (`_check_thread`): each of them looks after it has written.
+    thread missing afterwards (`check_kept`): each of them looks after it has written.
     """
     await _stop(server, thread_id)
     await server.saver.adelete_thread(thread_id)

@@ -22,8 +22,10 @@ def weight_of(body: Any) -> int:
         return sum(_of_goto(one.command) for step in steps for one in step.updates) or 1
     if isinstance(body, bodies.ThreadPrune):
         return _length(body.thread_ids)
-    named = _length(getattr(body, "run_ids", None))
-    return max(_of_goto(getattr(body, "command", None)), _of_goto(body), named)
+    named, command = getattr(body, "run_ids", None), getattr(body, "command", None)
+    if named is None and command is None and not hasattr(body, "goto"):
+        return 1
+    return max(_of_goto(command), _of_goto(body), _length(named))
 
 
 def _of_goto(said: Any) -> int:
