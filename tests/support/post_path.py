@@ -41,7 +41,7 @@ class State(TypedDict, total=False):
 
 
 class WayOfRequest(msgspec.Struct, frozen=True):
-    """What is called from a request to the node that it starts.
+    """The calls from a request to the node that it starts.
 
     Attributes:
         calls: every call of the package, in order.
