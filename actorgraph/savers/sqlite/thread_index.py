@@ -376,10 +376,6 @@ EACH_MAX = 100
 
 def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
     """Answer a search."""
-    ids = query.ids or ()
-    if len(ids) == 1 and query == FindThreads(ids=ids, registered=True):
-        rows = connection.execute(SELECT_LOOKED_UP, ids).fetchall()
-        return sound_index(_row(*row) for row in rows)
     named = [*query.facts, *([status_fact(query.status)] if query.status else [])]
     named += [phase_fact(query.phase)] if query.phase else []
     known = [connection.execute(SELECT_FACT, (f.name, f.value)).fetchone() for f in named]
@@ -397,6 +393,9 @@ def _statement(
 
     SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
     """
+    ids = query.ids or ()
+    if len(ids) == 1 and query == FindThreads(ids=ids, registered=True):
+        return SELECT_LOOKED_UP, list(ids)
     tests, values = _tests(query)
     if len(facts) > 1:
         most = -1 if query.counts else 10 * RARE
