@@ -1,6 +1,5 @@
 """The launches of a system's run: its call is validated once, and each attempt gets a copy."""
 
-import sys
 import time
 from typing import Any, TypedDict
 
@@ -51,20 +50,18 @@ class TestALaunch:
 
         assert (len(launched), output) == (1, {"text": "done"})
 
-    async def test_a_run_that_a_node_starts_inherits_nothing_from_it(self, monkeypatch):
+    async def test_a_run_that_a_node_starts_inherits_no_limit_from_it(self):
         """
-        The tags of a node's run are not those of a run that the node starts.
+        The visits that a node's run is limited to don't limit a run that the node starts.
         """
-        # LangChain passes on the config of its caller by itself, if the program uses it.
-        monkeypatch.delitem(sys.modules, "langchain_core.runnables", raising=False)
         seen: dict[str, Any] = {}
 
         async def inner(state: State, config: Any) -> State:
-            seen["inner"] = config.get("tags")
+            seen["inner"] = config.get("node_visit_limit")
             return {}
 
         async def outer(state: State, config: Any) -> State:
-            seen["outer"] = config.get("tags")
+            seen["outer"] = config.get("node_visit_limit")
             await (await system.start("inner", "below", {})).result()
             return {}
 
@@ -73,10 +70,9 @@ class TestALaunch:
             "outer": StateGraph(State).add_node("n", outer).set_entry_point("n").compile(),
         }
         async with ActorSystem(graphs, saver=MemorySaver()) as system:
-            await (await system.start("outer", "above", {}, config={"tags": ["a"]})).result()
+            await (await system.start("outer", "above", {}, config={"node_visit_limit": 7})).result()
 
-        assert "a" in seen["outer"]
-        assert "a" not in (seen["inner"] or ())
+        assert seen == {"outer": 7, "inner": None}
 
 
 class TestAnAttempt:
