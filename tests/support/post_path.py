@@ -2,6 +2,7 @@
 
     python -m tests.support.post_path            # print a row per saver and request
     python -m tests.support.post_path --list     # print the functions, in the order of their calls
+    python -m tests.support.post_path --json     # print the figures for a program
 
 The request is `POST /threads/{id}/runs/wait`, or `POST /threads/{id}/runs`, for a graph of one
 async node on a thread that exists. It is counted after others of its kind, in all threads. A call
@@ -11,10 +12,12 @@ is one of Python's profiler: a coroutine that goes on after a wait counts again.
 import argparse
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypedDict
@@ -28,7 +31,9 @@ from actorgraph.ports import Saver
 from actorgraph.web import served
 from actorgraph.web.lifespan import running
 
-PACKAGE = str(Path(__file__).resolve().parents[2] / "actorgraph") + os.sep
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = str(ROOT / "actorgraph") + os.sep
+SECONDS_MAX = 60
 WARM_UP = 5
 SAVERS = ("memory", "sqlite")
 REQUESTS = ("/wait", "")
@@ -63,9 +68,10 @@ class WayOfRequest(msgspec.Struct, frozen=True):
         """Number of distinct files."""
         return len({code.co_filename for code in self.calls})
 
-    def count_of(self, name: str) -> int:
-        """Return how often functions of a name are called."""
-        return sum(code.co_name == name for code in self.calls)
+    @property
+    def launches(self) -> int:
+        """How often a launch is made."""
+        return sum(code.co_name == "make_launch" for code in self.calls)
 
 
 class _Recorder:
@@ -147,20 +153,53 @@ async def _post(recorder: _Recorder, saver: Saver, ending: str) -> None:
         await recorder.ended.wait()
 
 
+class Figures(msgspec.Struct, frozen=True):
+    """The figures of one way."""
+
+    calls: int
+    functions: int
+    files: int
+    launches: int
+    queries: list[str]
+
+
+def figures_of(way: WayOfRequest) -> Figures:
+    """Count a way."""
+    return Figures(len(way.calls), way.functions, way.files, way.launches, list(way.queries))
+
+
+def figures_in_new_process() -> dict[tuple[str, str], Figures]:
+    """Return the figures of each saver and request, whatever the caller has imported."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.post_path", "--json"],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+        timeout=SECONDS_MAX,
+    )
+    found = msgspec.json.decode(done.stdout, type=list[Figures])
+    return dict(zip(product(SAVERS, REQUESTS), found, strict=True))
+
+
 def main() -> None:
     """Print the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="print the functions")
-    listed = parser.parse_args().list
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    arguments = parser.parse_args()
+    if arguments.json:
+        ways = [way_of_post(saver, ending) for saver, ending in product(SAVERS, REQUESTS)]
+        print(msgspec.json.encode([figures_of(way) for way in ways]).decode())
+        return
     for saver in SAVERS:
         for ending in REQUESTS:
             way = way_of_post(saver, ending)
             print(
                 f"{saver:6} POST .../runs{ending:5}: {len(way.calls)} calls, "
                 f"{way.functions} functions, {way.files} files; "
-                f"launches {way.count_of('make_launch')}; reads {', '.join(way.queries)}"
+                f"launches {way.launches}; reads {', '.join(way.queries)}"
             )
-            if listed:
+            if arguments.list:
                 for code in way.calls:
                     print(f"    {code.co_filename.removeprefix(PACKAGE)}:{code.co_qualname}")
 

@@ -11,7 +11,7 @@ A run needs no other look at its thread than the first, its own load and the las
 from collections.abc import Mapping
 from typing import Any
 
-from actorgraph.api.system.run_handle import Run
+from actorgraph.systems import Run
 from actorgraph.web.requests.access import Access
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound

@@ -70,7 +70,9 @@ class TestALaunch:
             "outer": StateGraph(State).add_node("n", outer).set_entry_point("n").compile(),
         }
         async with ActorSystem(graphs, saver=MemorySaver()) as system:
-            await (await system.start("outer", "above", {}, config={"node_visit_limit": 7})).result()
+            await (
+                await system.start("outer", "above", {}, config={"node_visit_limit": 7})
+            ).result()
 
         assert seen == {"outer": 7, "inner": None}
 
