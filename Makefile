@@ -149,6 +149,7 @@ charts: $(DEV)
 
 counts: $(DEV)
 	$(BIN)/python -m tests.support.call_counts --renew
+	$(BIN)/python -m tests.support.house --calls
 
 differential: $(DEV)
 	$(BIN)/python -m tests.differential $(ARGS)

@@ -295,8 +295,8 @@ class TestDirection:
             ("savers/sqlite/saver.py", "from actorgraph.savers.rows import Row"),
             ("savers/a.py", "from actorgraph import errors"),
             ("api/a.py", "from actorgraph.runtime.system import ActorSystem\nimport anyio"),
-            ("__init__.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
-            ("cli/a.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
+            ("__init__.py", "from actorgraph.api.graph.compiled import CompiledStateGraph"),
+            ("cli/a.py", "from actorgraph.api.graph.compiled import CompiledStateGraph"),
         ],
     )
     def test_a_right_import_is_not_found(self, path, text):

@@ -13,7 +13,8 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio.from_thread
 
@@ -47,8 +48,16 @@ def runs_here() -> bool:
     return not in_event_loop() and (HERE.stepper is not None or CURRENT.get(None) is None)
 
 
-def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
-    """Run an async function and return its result.
+class Way(Protocol):
+    """Runs an async function from blocking code."""
+
+    def __call__(self, function: Callable[[], Awaitable[T]], /) -> T:
+        """Run it and return its result."""
+        ...
+
+
+def way_to_block(name: str, *, plain: bool = False) -> Way:
+    """Return the function that runs async functions for blocking code that is called here.
 
     Args:
         name: the async method, for the error's advice, such as "graph.ainvoke".
@@ -60,22 +69,31 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
         if not may_block():
             method = name.rpartition(".")[2].removeprefix("a")
             raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
-        return portal.call(function)
-    portal.refuse_at_exit()
-    in_async_run = HERE.stepper is None and CURRENT.get(None) is not None
-    if plain and not in_async_run:
-        return stepper.run(function)
-    if in_async_run:
-        try:
-            ended = anyio.from_thread.run(_as_child, function)
-        except anyio.NoEventLoopError:
-            # A thread that the node started itself: no loop to return to. Errors of `function`
-            # come back as data, so this can only be anyio's own.
-            pass
-        else:
-            return ended.value()
-    if plain:
-        return stepper.run(function)
+        return portal.call
+    if sys.is_finalizing():
+        portal.refuse_at_exit()
+    if CURRENT.get(None) is None or HERE.stepper is not None:
+        return stepper.run if plain else _in_portal
+    return partial(_below_its_node, plain)
+
+
+def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
+    """Run an async function and return its result; the arguments are those of `way_to_block`."""
+    return way_to_block(name, plain=plain)(function)
+
+
+def _below_its_node(plain: bool, function: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function in the event loop of the node that calls it in a worker thread."""
+    try:
+        ended = anyio.from_thread.run(_as_child, function)
+    except anyio.NoEventLoopError:
+        # A thread that the node started itself: no loop to return to. Errors of `function`
+        # come back as data, so this can only be anyio's own.
+        return stepper.run(function) if plain else _in_portal(function)
+    return ended.value()
+
+
+def _in_portal(function: Callable[[], Awaitable[T]]) -> T:
     context = copy_context()
     return portal.call(lambda: context.run(function))
 

@@ -278,14 +278,6 @@ def with_checksums(payload: bytes) -> bytes:
     return b"".join(parts)
 
 
-def without_checksums(payload: bytes) -> bytes:
-    """Verify the checksums and return the frames without them.
-
-    Raises: as `frames`.
-    """
-    return b"".join(map(frame, frames(payload)))
-
-
 def frames(payload: bytes) -> Iterator[bytes]:
     """Iterate over the contents of a row's frames, in order, verifying those with a checksum.
 

@@ -236,7 +236,9 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.graph.state": _at(f"{_PARTS}.graph_names", "StateNode"),
     "langgraph.pregel": _at(f"{_PARTS}.wrapped_runs", "Pregel=WrappablePregel"),
     "langgraph.pregel.main": _at(f"{_PARTS}.wrapped_runs", "Pregel=WrappablePregel"),
-    "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
+    "langgraph.pregel.protocol": _at(
+        "actorgraph.api.graph.graph_settings", "PregelProtocol=GraphSettings"
+    ),
     "langgraph.pregel.debug": _at("actorgraph", "CheckpointPayload TaskPayload TaskResultPayload"),
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
     "langgraph.prebuilt": _TOOL_NODE | _AGENTS,

@@ -98,20 +98,21 @@ class Stepper(Generic[T]):
         wait = self._wait
         try:
             if signals is not None:
-                signals.take()
-            if wait is None:
-                wait = send(None)
-            while True:
-                self._wait = wait
-                error = self._block(wait, is_there)
-                if error is _THERE:
-                    return
-                wait = send(None) if error is None else throw(error)
-        except StopIteration as done:
-            self.ended, self.value, self._wait = True, done.value, None
-        except BaseException:
-            self.ended, self._wait = True, None
-            raise
+                signals.take()  # what a handler raises here doesn't end the coroutine
+            try:
+                if wait is None:
+                    wait = send(None)
+                while True:
+                    self._wait = wait
+                    error = self._block(wait, is_there)
+                    if error is _THERE:
+                        return
+                    wait = send(None) if error is None else throw(error)
+            except StopIteration as done:
+                self.ended, self.value, self._wait = True, done.value, None
+            except BaseException:
+                self.ended, self._wait = True, None
+                raise
         finally:
             HERE.stepper = above
             if above is not None:

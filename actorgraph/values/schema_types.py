@@ -53,10 +53,16 @@ else:
 
         __class_getitem__ = classmethod(GenericAlias)
 
-    class GraphTypes:
-        """Accepts any parameters: `Pregel[Any]`, `CompiledStateGraph[State, Context]`."""
+    class _NoBase:
+        """A base with any parameters that leaves no class behind."""
 
-        __class_getitem__ = classmethod(GenericAlias)
+        def __getitem__(self, _: object) -> "_NoBase":
+            return self
+
+        def __mro_entries__(self, _: object) -> tuple[type, ...]:
+            return ()
+
+    GraphTypes = _NoBase()
 
 
 OwnInputT = TypeVar("OwnInputT")

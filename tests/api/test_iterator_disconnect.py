@@ -22,11 +22,11 @@ def every_stream(graph):
 
 
 BLOCKING = {
-    "StreamMethods.stream": lambda graph: graph.stream({}, at()),
-    "CompiledStateGraph.get_state_history": lambda graph: graph.get_state_history(at()),
+    "StreamCalls.stream": lambda graph: graph.stream({}, at()),
+    "StateCalls.get_state_history": lambda graph: graph.get_state_history(at()),
     "CheckpointMethods.list": lambda graph: graph.checkpointer.list(at()),
-    "StateMethods.get_subgraphs": lambda graph: graph.get_subgraphs(),
-    "RunMethods.stream_events": every_stream,
+    "StateCalls.get_subgraphs": lambda graph: graph.get_subgraphs(),
+    "RunCalls.stream_events": every_stream,
     "_BlockingView.__iter__": every_stream,
     "StreamChannel.__iter__": lambda g: iter(g.stream_events({}, at()).values),
     "StreamChannel.tee": lambda g: g.stream_events({}, at()).values.tee(2)[0],

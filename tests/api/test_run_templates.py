@@ -15,7 +15,7 @@ from actorgraph import (
     StoreRequiredError,
     get_runtime,
 )
-from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.api.graph.graph_settings import GraphSettings
 from actorgraph.stores import InMemoryStore
 from tests.support.graphs import ab, at, history, in_a_row
 
@@ -88,14 +88,14 @@ class TestChangedGraphs:
         """
         seen: list = []
         graph, store = reading_stores(seen), InMemoryStore()
-        made = CompiledBase.__dict__["_make_template"]
+        made = GraphSettings.__dict__["_make_template"]
 
         def and_assigned(self):
             template = made(self)
             self.store = store
             return template
 
-        monkeypatch.setattr(CompiledBase, "_make_template", and_assigned)
+        monkeypatch.setattr(GraphSettings, "_make_template", and_assigned)
         await graph.ainvoke({})
         await graph.ainvoke({})
 

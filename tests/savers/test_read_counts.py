@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import END, START, StateGraph
-from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.api.graph.run_setup import RunSetup
 from actorgraph.codec import Codec
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
@@ -67,13 +67,13 @@ async def test_a_stream_sets_its_run_up_once(saver, monkeypatch):
     `astream` checks its arguments and makes its run in one go.
     """
     launched: list[object] = []
-    launch = CompiledBase.make_launch
+    launch = RunSetup.make_launch
 
     def counted(self: Any, *args: Any, **options: Any) -> Any:
         launched.append(self)
         return launch(self, *args, **options)
 
-    monkeypatch.setattr(CompiledBase, "make_launch", counted)
+    monkeypatch.setattr(RunSetup, "make_launch", counted)
     chunks = [c async for c in graph(saver).astream({"text": "given"}, CONFIG)]
 
     assert (len(launched), chunks) == (1, [{"node": {"text": "written"}}])

@@ -302,10 +302,9 @@ SAME = {
     "ToolCallStream.__iter__": "StreamChannel.__iter__",
     "ShardedSystem.follow": "ActorSystem.follow",
     "ChunkStream.read_here": "CompiledStateGraph.stream",
-    "RunMethods.read_events": "RunMethods.astream_events",
     "SubgraphRunStream.view": "AsyncSubgraphRunStream.interleave",
-    "RunMethods.amap_threads": "left in tests/api/test_map_threads.py",
-    "CompiledStateGraph.map_threads": "left in tests/api/test_map_threads.py",
+    "RunCalls.amap_threads": "left in tests/api/test_map_threads.py",
+    "RunCalls.map_threads": "left in tests/api/test_map_threads.py",
     "ActorSystem.map": "left in tests/runtime/system/test_map.py",
     "BaseCheckpointSaver.list": "a generator of the program's",
 }
@@ -320,14 +319,14 @@ SCENES = [
     *(
         Scene(
             f"astream, {mode}",
-            ("StreamMethods.astream",),
+            ("StreamCalls.astream",),
             stream(lambda graph, at, mode=mode: graph.astream({}, at, stream_mode=mode)),
         )
         for mode in MODES
     ),
     Scene(
         "astream_events, v2",
-        ("RunMethods.astream_events",),
+        ("RunCalls.astream_events",),
         stream(lambda graph, at: graph.astream_events({}, at)),
     ),
     *(
@@ -342,7 +341,7 @@ SCENES = [
             *("checkpoints", "debug", "tasks"),
         )
     ),
-    Scene("all events of a run", ("RunMethods.astream_events",), projection(aiter), repeats=False),
+    Scene("all events of a run", ("RunCalls.astream_events",), projection(aiter), repeats=False),
     Scene(
         "interleave",
         ("AsyncGraphRunStream.interleave",),
@@ -358,7 +357,7 @@ SCENES = [
     Scene("a turn's stream", ("Session.astream",), session_stream),
     Scene(
         "aget_state_history",
-        ("StateMethods.aget_state_history",),
+        ("StateCalls.aget_state_history",),
         pages(lambda graph, _: graph.aget_state_history(at())),
     ),
     Scene("alist", ("CheckpointMethods.alist",), pages(lambda _, saver: saver.alist(at()))),
@@ -369,7 +368,7 @@ SCENES = [
     ),
     Scene(
         "aget_subgraphs",
-        ("StateMethods.aget_subgraphs",),
+        ("StateCalls.aget_subgraphs",),
         pages(lambda graph, _: graph.aget_subgraphs()),
     ),
 ]

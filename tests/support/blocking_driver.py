@@ -36,7 +36,7 @@ import pytest
 import actorgraph
 from actorgraph import CompiledStateGraph
 from actorgraph.api.functional.task_functions import TaskFunction
-from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.api.graph.graph_settings import GraphSettings
 from actorgraph.loops import on_trio
 from actorgraph.plan import callables
 from actorgraph.plan.plan import NodePlan, Plan
@@ -466,7 +466,7 @@ def needs_loop(function: Any, seen: set[int] | None = None) -> bool:
 
 
 def _is_graph(found: object) -> bool:
-    return isinstance(found, CompiledBase | type)
+    return isinstance(found, GraphSettings | type)
 
 
 def _unwrapped(function: Any) -> FunctionType | None:
@@ -554,7 +554,7 @@ def installed() -> Generator[None]:
             patch.setattr(CompiledStateGraph, name, _awaited(name, twin))
         for name, twin in ITERATORS.items():
             patch.setattr(CompiledStateGraph, name, _iterated(name, twin))
-        patch.setattr(CompiledBase, "__init__", _compiled(CompiledBase.__init__))
+        patch.setattr(GraphSettings, "__init__", _compiled(GraphSettings.__init__))
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
         patch.setattr(Stepper, "__init__", _noted(Stepper.__init__))

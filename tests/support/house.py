@@ -1,11 +1,14 @@
 """Measure how the code is laid out, and how many functions a few journeys pass through.
 
     python -m tests.support.house            # prints two Markdown tables
+    python -m tests.support.house --calls    # the second one alone (`make counts`)
     python -m tests.support.house --tree DIR # of another tree: run it with that tree on PYTHONPATH
 
 Layout     lines, files and functions of `actorgraph/`, circles of imports, comments, names
 Journeys   calls, functions and files of `actorgraph/` between two points of a warm program:
-           one node, one SQLite file, `sync`; every thread of the process counts
+           one node, one SQLite file, `sync`; every thread of the process counts. `invoke` is of
+           one step of a plain node with a plain router and no saver; its frames are those of the
+           package that a debugger shows above a breakpoint in the node
 """
 
 import argparse
@@ -295,8 +298,40 @@ class State(TypedDict):
     fail: bool
 
 
+class Count(TypedDict):
+    """The state of a loop that ends after one step."""
+
+    count: int
+
+
+def invoked(counter: Counter) -> dict[str, str]:
+    """Go the journey of a blocking call."""
+    from actorgraph import END, START, StateGraph
+
+    package = str(Path(sys.modules["actorgraph"].__file__ or "").parent)
+    frames: list[int] = []
+
+    def node(state: Count) -> dict:
+        if not frames:
+            stack = traceback.extract_stack()
+            frames.append(sum(frame.filename.startswith(package) for frame in stack))
+        return {"count": state["count"] + 1}
+
+    def again(state: Count) -> str:
+        return END if state["count"] else "node"
+
+    builder = StateGraph(Count)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node").add_conditional_edges("node", again, ["node", END])
+    graph = builder.compile()
+    graph.invoke({"count": 0})  # which looks at the frames
+    with counter.during("invoke, one step"):
+        graph.invoke({"count": 0})
+    return {"frames above a plain node of invoke": str(frames[0])}
+
+
 async def walk(counter: Counter, folder: Path) -> dict[str, str]:
-    """Go every journey once, warm, in this process."""
+    """Go every journey of an event loop once, warm, in this process."""
     from actorgraph import END, START, SqliteSaver, StateGraph
 
     quiet = [True]
@@ -325,7 +360,7 @@ async def walk(counter: Counter, folder: Path) -> dict[str, str]:
         await run("warm")
         await graph.aget_state({"configurable": {"thread_id": "warm"}})
         quiet[0] = False
-        with counter.during("ainvoke, whole"):
+        with counter.during("ainvoke + SQLite, one step"):
             await run("one", "count")
         try:
             await run("two", fail=True)
@@ -363,31 +398,38 @@ async def post(counter: Counter, graph: Any, quiet: list[bool]) -> None:
             assert answer.status_code == 200, answer.text
 
 
-def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--names", action="store_true", help="list what the counts stand for")
-    options = parser.parse_args()
-    import actorgraph
-
-    package = Path(actorgraph.__file__).parent
-    tree = Tree.read(package)
+def show_layout(tree: Tree, *, names: bool) -> None:
+    """Print the first table, with `names` also the lists behind its counts."""
     for name, figure in layout(tree).items():
         print(f"| {name} | {figure} |")
-    if options.names:
+    if names:
         for group in circles(imports_of(tree)):
             print("circle:", ", ".join(group))
         for each in [*double_names(tree), *empty_docstrings(tree)]:
             print(each)
         for room, rate in sorted(thinking(tree).items()):
             print(f"{room}: {rate:.1f}")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--names", action="store_true", help="list what the counts stand for")
+    parser.add_argument("--calls", action="store_true", help="only the journeys")
+    options = parser.parse_args()
+    import actorgraph
+
+    package = Path(actorgraph.__file__).parent
+    if not options.calls:
+        show_layout(Tree.read(package), names=options.names)
     counter = Counter(package)
     threading.setprofile(counter)
     sys.setprofile(counter)
+    frames = invoked(counter)
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(walk(counter, Path(folder)))
     sys.setprofile(None)
-    for name, figure in found.items():
+    for name, figure in {**found, **frames}.items():
         print(f"| {name} | {figure} |")
 
 

@@ -1,59 +1,59 @@
-"""CompiledStateGraph: the compiled graph, with its sync API.
+"""CompiledStateGraph: the compiled graph, what a program calls.
 
-Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
-blocking versions of their methods, changed copies, the cache, and its use as a Runnable.
+It is made of parts that do the work, each made at a call with the graph as its one attribute:
+
+| part               | what it does                                              | methods in     |
+|--------------------|-----------------------------------------------------------|----------------|
+| `GraphRuns`        | one run, several at once, a batch of threads              | `run_calls`    |
+| `GraphEvents`      | runs read as typed events                                 | `run_calls`    |
+| `GraphStreams`     | runs read as chunks                                       | `stream_calls` |
+| `ThreadStates`     | state, history, updates, forks, resuming                  | `state_calls`  |
+| `GraphDescription` | channels, schemas, the drawing                            | here           |
+| `RunSetup`         | what a call means for its run; used by the first three    |                |
+
+The classes of methods hold signatures and documentation, and no rule. So a program's subclass may
+replace any method: a part calls others of the graph by their public names. Here are changed
+copies too, the cache, and the use as a Runnable (docs/decisions/0209).
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self
 
 from actorgraph.api import config as configs
-from actorgraph.api.batches.batch_options import BatchOptions, KeyOf, WatchCounts
-from actorgraph.api.batches.thread_batch import BlockingThreadBatch
-from actorgraph.api.blocking import block_on as run_blocking
-from actorgraph.api.blocking import read_on, refuse_in_loop
+from actorgraph.api.blocking import block_on
 from actorgraph.api.graph.arguments import stores_of
-from actorgraph.api.graph.describe import DescriptionMethods
-from actorgraph.api.graph.setup import renamed
-from actorgraph.api.graph.state import StateMethods
-from actorgraph.api.options import (
-    CallOptions,
-    FlatRunOptions,
-    ForkOptions,
-    HistoryOptions,
-    InvokeOptions,
-    OtherMode,
-    ThreadOptions,
-    TimelineOptions,
-    UpdateOptions,
-    check_names,
-    check_twin,
-)
-from actorgraph.api.pages import Pages
+from actorgraph.api.graph.description import GraphDescription, Keys
+from actorgraph.api.graph.graph_settings import renamed
+from actorgraph.api.graph.run_calls import RunCalls
+from actorgraph.api.graph.state_calls import StateCalls
+from actorgraph.api.graph.stream_calls import StreamCalls
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.bridging import BRIDGE
+from actorgraph.channels import Channel
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.overrides import show_methods_of
+from actorgraph.plan.json_schema import json_schema
+from actorgraph.plan.plan import NodePlan
+from actorgraph.plan.schema import Managed
 from actorgraph.ports import Cache
 from actorgraph.runtime.stepper import here_or_in_portal
 from actorgraph.runtime.task.result_cache import cache_namespace
-from actorgraph.values.checkpoint import ResumeTarget
-from actorgraph.values.commands import Command, GraphOutput
+from actorgraph.values.commands import Command
 from actorgraph.values.configs import Config, merge_configs
-from actorgraph.values.policies import Durability, DurabilityMode, StreamMode
+from actorgraph.values.policies import Durability, DurabilityMode
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.stream_items import StreamVersion
-from actorgraph.values.timeline import TimelineStep
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from actorgraph.api.graph.drawable import DrawableGraph
+
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
 class CompiledStateGraph(
-    StateMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
-    DescriptionMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
+    RunCalls[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
+    StreamCalls[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
+    StateCalls[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
 ):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
@@ -62,210 +62,6 @@ class CompiledStateGraph(
     (supersteps, default 10007), `max_concurrency` (tasks at once, default unbounded),
     `max_unsaved_steps` (async durability, default 16), `metadata` (stored with checkpoints).
     """
-
-    # --- sync API ---
-
-    @overload
-    def invoke(
-        self,
-        input: InputT | Command[Any] | None,
-        config: Config | None = None,
-        *,
-        stream_mode: Literal["values"] = "values",
-        version: Literal["v1"] = "v1",
-        **options: Unpack[FlatRunOptions[ContextT]],
-    ) -> ResultT: ...
-    @overload
-    def invoke(
-        self,
-        input: InputT | Command[Any] | None,
-        config: Config | None = None,
-        *,
-        stream_mode: Literal["values"] = "values",
-        version: Literal["v2"],
-        **options: Unpack[FlatRunOptions[ContextT]],
-    ) -> GraphOutput[OutputT]: ...
-    @overload
-    def invoke(
-        self,
-        input: InputT | Command[Any] | None,
-        config: Config | None = None,
-        *,
-        stream_mode: OtherMode | Sequence[StreamMode],
-        version: StreamVersion = "v1",
-        **options: Unpack[InvokeOptions[ContextT]],
-    ) -> list[Any]: ...
-    @overload
-    def invoke(
-        self,
-        input: InputT | Command[Any] | None,
-        config: Config | None = None,
-        *,
-        stream_mode: StreamMode | Sequence[StreamMode] = "values",
-        version: StreamVersion = "v1",
-        **options: Unpack[InvokeOptions[ContextT]],
-    ) -> Any: ...
-    def invoke(
-        self,
-        input: Any,
-        config: Config | None = None,
-        *,
-        stream_mode: StreamMode | Sequence[StreamMode] = "values",
-        version: StreamVersion = "v1",
-        **options: Unpack[InvokeOptions[Any]],
-    ) -> Any:
-        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
-        check_names("invoke", options)
-        graph = self.blocking_form()
-
-        def begin() -> Awaitable[Any]:
-            # Not by `ainvoke`, which a program may have wrapped: it would see the call twice.
-            return graph.invocation(input, config, stream_mode, version, options)()
-
-        return run_blocking("graph.ainvoke", begin, plain=graph.plan.plain)
-
-    def map_threads(
-        self,
-        inputs: Iterable[InputT],
-        *,
-        key: KeyOf | None = None,
-        progress: bool | WatchCounts = False,
-        **options: Unpack[BatchOptions],
-    ) -> BlockingThreadBatch[ResultT]:
-        """Blocking version of `amap_threads`, with the same options. Refused in an event loop."""
-        refuse_in_loop("map_threads()", "async for result in graph.amap_threads(...)")
-        return BlockingThreadBatch(self.amap_threads(inputs, key=key, progress=progress, **options))
-
-    @overload
-    def get_state(
-        self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot[ValuesT]: ...
-    @overload
-    def get_state(
-        self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot[ValuesT] | None: ...
-    @overload
-    def get_state(
-        self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
-    ) -> StateSnapshot[ValuesT] | None: ...
-    def get_state(
-        self,
-        config: Any = None,
-        checkpoint_id: str | None = None,
-        *,
-        thread_id: str | None = None,
-        subgraphs: bool = False,
-    ) -> Any:
-        """Blocking version of `aget_state`.
-
-        It works inside an event loop too, if the saver keeps checkpoints in memory or in files and
-        was not opened in that loop. It blocks the loop while it reads.
-        """
-        call: Any = self.aget_state
-        read = partial(call, config, checkpoint_id, thread_id=thread_id, subgraphs=subgraphs)
-        return self._read("aget_state", read)
-
-    def get_state_history(
-        self, config: Config | str | None = None, **options: Unpack[HistoryOptions]
-    ) -> Iterator[StateSnapshot[ValuesT]]:
-        """Blocking version of `aget_state_history`, with the same options.
-
-        It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
-        """
-        check_twin("get_state_history", self.aget_state_history, options)
-
-        async def begun() -> tuple[Pages[StateSnapshot[ValuesT]], list[StateSnapshot[ValuesT]]]:
-            history = self.aget_state_history(config, **options)
-            pages = cast("Pages[StateSnapshot[ValuesT]]", history)
-            return pages, await pages.page()
-
-        pages, first = self._read("aget_state_history", begun)
-
-        def rest() -> Iterator[StateSnapshot[ValuesT]]:
-            page = first
-            while page:
-                yield from page
-                page = self._read("aget_state_history", pages.page)
-
-        return rest()
-
-    def get_timeline(
-        self, config: Config | str | None = None, **options: Unpack[TimelineOptions]
-    ) -> list[TimelineStep]:
-        """Blocking version of `aget_timeline`, with the same options; as `get_state`."""
-        check_twin("get_timeline", self.aget_timeline, options)
-        return self._read("aget_timeline", partial(self.aget_timeline, config, **options))
-
-    def _read(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
-        return read_on(f"graph.{name}", function, self.checkpointer, plain=self.plan.plain)
-
-    def update_state(
-        self,
-        config: Config | str | None = None,
-        values: Any = None,
-        as_node: str | None = None,
-        task_id: str | None = None,
-        **options: Unpack[UpdateOptions],
-    ) -> dict[str, Any]:
-        """Blocking version of `aupdate_state`, with the same options."""
-        check_twin("update_state", self.aupdate_state, options)
-        return self.block_on(
-            "aupdate_state",
-            lambda: self.aupdate_state(config, values, as_node, task_id, **options),
-        )
-
-    def bulk_update_state(
-        self,
-        config: Config | str | None = None,
-        supersteps: Sequence[Any] = (),
-        **options: Unpack[ThreadOptions],
-    ) -> dict[str, Any]:
-        """Blocking version of `abulk_update_state`, with the same options."""
-        check_twin("bulk_update_state", self.abulk_update_state, options)
-        return self.block_on(
-            "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
-        )
-
-    def fork_state(
-        self,
-        source: Config | str | None = None,
-        target_thread_id: str | None = None,
-        **options: Unpack[ForkOptions],
-    ) -> dict[str, Any]:
-        """Blocking version of `afork_state`, with the same options."""
-        check_twin("fork_state", self.afork_state, options)
-        return self.block_on(
-            "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
-        )
-
-    def resume_from(
-        self,
-        thread: Config | str,
-        target: ResumeTarget,
-        command: Command[Any] | None = None,
-        **options: Unpack[CallOptions[ContextT]],
-    ) -> ResultT:
-        """Blocking version of `aresume_from`, with the same options."""
-        check_names("resume_from", options)
-        return self.block_on(
-            "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
-        )
-
-    def resume(
-        self,
-        thread: Config | str,
-        command: Command[Any] | None = None,
-        answers: Mapping[str, Any] | None = None,
-        **options: Unpack[CallOptions[ContextT]],
-    ) -> ResultT:
-        """Blocking version of `aresume`, with the same options."""
-        check_names("resume", options)
-        return self.block_on("aresume", lambda: self.aresume(thread, command, answers, **options))
-
-    def retry(self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]) -> ResultT:
-        """Blocking version of `aretry`, with the same options."""
-        check_names("retry", options)
-        return self.block_on("aretry", lambda: self.aretry(thread, **options))
 
     # --- changed copies; the graph itself stays as it is ---
 
@@ -316,6 +112,149 @@ class CompiledStateGraph(
         """
         return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))
 
+    # --- description ---
+
+    def __repr__(self) -> str:
+        return GraphDescription(self).text()
+
+    @property
+    def channels(self) -> Mapping[str, Channel[Any] | type[Managed]]:
+        """Every channel by name, including those of edges; and managed values."""
+        return GraphDescription(self).channels
+
+    @property
+    def nodes(self) -> Mapping[str, NodePlan]:
+        """Every node by name, including `__start__`."""
+        return self.plan.nodes
+
+    @property
+    def input_channels(self) -> Keys:
+        """The channels of the input: `__start__`, or those that a `Pregel` was given."""
+        return GraphDescription(self).input_keys
+
+    @property
+    def output_channels(self) -> Keys:
+        """The keys that `ainvoke` returns: a list, or the one key whose bare value it returns."""
+        return GraphDescription(self).output_keys
+
+    @property
+    def stream_channels(self) -> Keys:
+        """The keys of snapshots: a list, or the one key whose bare value they hold."""
+        return GraphDescription(self).state_keys
+
+    @property
+    def InputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's input; None if it has several channels."""
+        return GraphDescription(self).input_type(self.input_channels)
+
+    @property
+    def OutputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's output; None if it has several keys."""
+        return GraphDescription(self).output_type(self.output_channels)
+
+    @property
+    def input_schema(self) -> Any:
+        """The class of a run's input; a pydantic model if LangChain is loaded."""
+        loaded = BRIDGE.loaded_runnable() is not None
+        return self.get_input_schema() if loaded else self.plan.sources.input
+
+    @property
+    def output_schema(self) -> Any:
+        """The class of a run's output; a pydantic model if LangChain is loaded."""
+        loaded = BRIDGE.loaded_runnable() is not None
+        return self.get_output_schema() if loaded else self.plan.sources.output
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields of a config that LangChain's chains collect: none."""
+        return []
+
+    def get_input_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's input.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        return GraphDescription(self).input_model(self.input_channels, config)
+
+    def get_output_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's output.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        return GraphDescription(self).output_model(self.output_channels, config)
+
+    @property
+    def context_schema(self) -> Any:
+        """The declared class of `context=`; None without one."""
+        return self.plan.sources.context
+
+    def get_input_jsonschema(self, config: Any = None) -> dict[str, Any]:
+        """Return the JSON schema of a run's input."""
+        return GraphDescription(self).json_input(self.input_channels)
+
+    def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:
+        """Return the JSON schema of `ainvoke`'s output."""
+        return GraphDescription(self).json_output(self.output_channels)
+
+    def get_state_jsonschema(self) -> dict[str, Any]:
+        """Return the JSON schema of the state, without private keys of nodes."""
+        return GraphDescription(self).json_state(self.stream_channels)
+
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """Return the JSON schema of `context=`; None if the graph declares none."""
+        declared = self.context_schema
+        return None if declared is None else json_schema(declared, title=f"{self.name}Context")
+
+    def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the JSON schema of a call's config, with the context as its `configurable`.
+
+        Args:
+            include: other keys of a config to include, e.g. `["tags", "metadata"]`.
+        """
+        return GraphDescription(self).json_config(self.get_context_jsonschema(), include)
+
+    def get_graph(
+        self, config: Config | None = None, *, xray: bool | int = False
+    ) -> "DrawableGraph":
+        """Return the graph as a drawing: Mermaid, ASCII, SVG, PNG, JSON.
+
+        Args:
+            config: ignored; accepted for LangGraph's programs.
+            xray: whether to expand nodes that are compiled graphs, or whose function refers to
+                one; a number: the levels to expand.
+        """
+        return GraphDescription(self).drawing(config, xray)
+
+    async def aget_graph(
+        self, config: Config | None = None, *, xray: bool | int = False
+    ) -> "DrawableGraph":
+        """Async version of `get_graph`; it does not wait for anything."""
+        return self.get_graph(config, xray=xray)
+
+    def topology(self) -> dict[str, Any]:
+        """Return the graph as JSON data in a stable order, with a report about its wiring.
+
+        Returns: `name`, `graph_id`, `nodes`, `edges`, `joins`, `routers` and `report`.
+            `routers` lists for each conditional edge `{"node", "name", "called_on", "why"}`:
+            its router is called on the "event loop" or in a "worker thread". `report` lists
+            `{"code", "node", "what", "do"}`, empty if no problem was found. Codes:
+            "unreachable", "join_never_completes", "join_of_alternatives", "no_way_to_end",
+            "open_route".
+        """
+        from actorgraph.drawing.topology import topology_of
+
+        return topology_of(self.plan)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        drawing = self.get_graph()
+        return {
+            "text/plain": repr(self),
+            "text/vnd.mermaid": drawing.draw_mermaid(),
+            "image/svg+xml": drawing.draw_svg(),
+        }
+
     # --- cached results of nodes ---
 
     async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
@@ -340,7 +279,8 @@ class CompiledStateGraph(
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
         """Blocking version of `aclear_cache`."""
-        self.block_on("aclear_cache", lambda: self.aclear_cache(nodes))
+        call = partial(self.aclear_cache, nodes)
+        block_on("graph.aclear_cache", call, plain=self.plan.plain)
 
     def _cached_nodes(self) -> list[str]:
         return [node.name for node in self.plan.nodes.values() if node.cache is not None]

@@ -9,7 +9,6 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.batches.batch_options import BatchPlan, ReadChunk
 from actorgraph.api.batches.batch_work import ENDS_ALL, BatchEntry, BatchThreads, ThreadLook
-from actorgraph.api.graph.setup import Config
 from actorgraph.api.options import InvokeOptions
 from actorgraph.api.streams.formats import result_of
 from actorgraph.bridging import BRIDGE
@@ -17,6 +16,7 @@ from actorgraph.codec.digests import digest_of, opened_digest, sealed_digest
 from actorgraph.errors import ConflictError
 from actorgraph.rules.thread_batches import ThreadFacts
 from actorgraph.superstep.untracked import storable_update
+from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.state_snapshot import StateSnapshot
 

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.setup import stopping_for
+from actorgraph.api.graph.run_setup import RunSetup, stopping_for
 from actorgraph.api.graph.stored_contexts import (
     Note,
     migrated_context,
@@ -287,7 +287,7 @@ class LaunchMaker:
 
     def _validated(self) -> Launch:
         graph, plan = self._graph, self._graph.plan
-        launch = graph.make_launch(
+        launch = RunSetup(graph).make_launch(
             self._call.given,
             self._call.config,
             place=None,

@@ -269,14 +269,6 @@ class Cron(Struct):
     enabled: bool
 
 
-class GraphNode(Struct):
-    """A node of a drawn graph."""
-
-    id: str
-    type: str
-    data: Any
-
-
 class Graph(Struct):
     """A graph as nodes and edges."""
 

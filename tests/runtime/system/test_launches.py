@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import ActorSystem, MemorySaver, StateGraph
-from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.api.graph.run_setup import RunSetup
 from actorgraph.api.system.run_arguments import LaunchMaker, checked_call
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.values.commands import RunControl
@@ -36,13 +36,13 @@ class TestALaunch:
         A run that is started and begins makes one launch.
         """
         launched: list[object] = []
-        launch = CompiledBase.make_launch
+        launch = RunSetup.make_launch
 
         def counted(self: Any, *args: Any, **options: Any) -> Any:
             launched.append(self)
             return launch(self, *args, **options)
 
-        monkeypatch.setattr(CompiledBase, "make_launch", counted)
+        monkeypatch.setattr(RunSetup, "make_launch", counted)
         graph = StateGraph(State).add_node(work).set_entry_point("work").compile()
         async with ActorSystem({"g": graph}, saver=MemorySaver()) as system:
             run = await system.start("g", "t", {})

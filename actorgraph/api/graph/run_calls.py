@@ -1,61 +1,44 @@
-"""Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
+"""The methods by which a compiled graph runs: once, for several inputs, read as events.
 
-from collections.abc import Awaitable, Callable, Sequence
+`GraphRuns` and `GraphEvents` do the work; here are the signatures, the documentation, and the
+blocking versions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from actorgraph.api import config as configs
-from actorgraph.api.batches.batch_options import (
-    BatchOptions,
-    Inputs,
-    KeyOf,
-    WatchCounts,
-    batch_plan,
-    refuse_breakpoints,
-)
-from actorgraph.api.batches.thread_batch import ThreadBatch
-from actorgraph.api.blocking import refuse_in_loop
-from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
-from actorgraph.api.graph.many_calls import all_of, one_each
-from actorgraph.api.graph.streaming import StreamMethods
-from actorgraph.api.graph.subgraphs import graph_at
+from actorgraph.api.batches.batch_options import BatchOptions, Inputs, KeyOf, WatchCounts
+from actorgraph.api.batches.thread_batch import BlockingThreadBatch, ThreadBatch
+from actorgraph.api.blocking import block_on, refuse_in_loop, way_to_block
+from actorgraph.api.config import config_of
+from actorgraph.api.graph.event_streams import GraphEvents
+from actorgraph.api.graph.graph_runs import GraphRuns
+from actorgraph.api.graph.graph_settings import GraphSettings
+from actorgraph.api.graph.thread_states import ThreadStates
 from actorgraph.api.options import (
-    CALL_NAMES,
     CallOptions,
     EventOptions,
     FlatRunOptions,
     InvokeOptions,
     OtherMode,
     check_names,
-    invoke_options,
 )
-from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
-from actorgraph.api.streams.formats import printer_of
-from actorgraph.bridging import BRIDGE
-from actorgraph.errors import InvalidConfigError
-from actorgraph.loops import on_trio, start_beside
-from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.run.node_warnings import check_pause
-from actorgraph.runtime.run.start import prepare
-from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.superstep.nesting import nodes_of
+from actorgraph.values.checkpoint import ResumeTarget
 from actorgraph.values.commands import Command, GraphOutput
 from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.run import Interrupted
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
-from actorgraph.values.stream_items import Namespace, StreamVersion
+from actorgraph.values.stream_items import StreamVersion
 
 if TYPE_CHECKING:
-    from actorgraph.api.streams.langchain_events import CallbackEvents, SpanStream
+    from actorgraph.api.streams.langchain_events import CallbackEvents
     from actorgraph.api.streams.run_stream import AsyncGraphRunStream, GraphRunStream
 
 
-class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
-    """One run, a batch of runs, and the chunks and typed events of a run."""
-
-    stream_transformers: tuple[TransformerFactory, ...] = ()
+class RunCalls(GraphSettings[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
+    """Run the graph: once, for several inputs, or read as typed events."""
 
     @overload
     async def ainvoke(
@@ -125,67 +108,64 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             CheckpointError: a save failed; no node started after that.
             Exception: the error that a node raised.
         """
-        return await self.invocation(input, config, stream_mode, version, options)()
+        return await GraphRuns(self).prepared(input, config, stream_mode, version, options)()
 
-    def invocation(
+    @overload
+    def invoke(
         self,
-        given: Any,
-        config: Config | None,
-        stream_mode: StreamMode | Sequence[StreamMode],
-        version: StreamVersion,
-        options: InvokeOptions,
-    ) -> Callable[[], Awaitable[Any]]:
-        """Validate a call and return a function that runs it.
-
-        In a node the order of calls identifies nested runs, so the run's place is taken here. For
-        the package's own use.
-        """
-        call: CallOptions = options
-        subgraphs = False
-        if not options.keys() <= CALL_NAMES:
-            call, subgraphs = invoke_options(options)
-        if stream_mode != "values":
-            shown: Any = {**call, "output_keys": self._output_keys(call), "subgraphs": subgraphs}
-            stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
-            return stream.read_all
-        if version != "v1":
-            results.check_version(version)
-        if self.config is not None or (
-            config is not None and not (type(config) is dict and config.keys() <= configs.KEYS)
-        ):
-            config = self._bound(config)
-        modes, debug = call.get("print_mode", ()), call.get("debug", self.debug)
-        printer = printer_of(modes, debug=debug, subgraphs=subgraphs) if modes or debug else None
-        launch = self.make_launch(
-            given,
-            config,
-            place=None if CURRENT.get(None) is None else self._place(config),
-            options=call,
-            default_keys=self.plan.output_keys,
-            modes=tuple(printer.modes) if printer else (),
-            broadcast=printer,
-        )
-        if self.plan.bare_output and call.get("output_keys") is None:
-            launch = launch.with_bare_output()
-        return partial(self._outcome, launch, call.get("output_keys"), version)
-
-    def _output_keys(self, call: CallOptions) -> str | Sequence[str]:
-        """Return the keys of a call's chunks: those that it names, else the graph's output."""
-        keys, own = call.get("output_keys"), self.plan.output_keys
-        if keys is not None:
-            return keys
-        return own[0] if self.plan.bare_output else own
-
-    async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        place, context, address = launch.place, launch.context, launch.address
-        is_stored = launch.host is not None
-        supervisor, effects = await prepare(launch)
-        del launch  # its input need not live as long as the run
-        outcome = await supervisor.run(effects)
-        if place is None and type(outcome) is Interrupted:
-            check_pause(context, address, self.plan.name, outcome, is_stored=is_stored)
-        left = results.output_of(outcome, place)
-        return results.result_of(self.plan, left, output_keys, version)
+        input: InputT | Command[Any] | None,
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> ResultT: ...
+    @overload
+    def invoke(
+        self,
+        input: InputT | Command[Any] | None,
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> GraphOutput[OutputT]: ...
+    @overload
+    def invoke(
+        self,
+        input: InputT | Command[Any] | None,
+        config: Config | None = None,
+        *,
+        stream_mode: OtherMode | Sequence[StreamMode],
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> list[Any]: ...
+    @overload
+    def invoke(
+        self,
+        input: InputT | Command[Any] | None,
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> Any: ...
+    def invoke(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[Any]],
+    ) -> Any:
+        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
+        if options:
+            check_names("invoke", options)
+        graph = self.blocking_form()
+        run = way_to_block("graph.ainvoke", plain=graph.plan.plain)
+        # Not by `ainvoke`, which a program may have wrapped: it would see the call twice.
+        return run(GraphRuns(graph).deferred(input, config, stream_mode, version, options))
 
     @overload
     async def abatch(
@@ -269,16 +249,14 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             Exception: as `ainvoke`; bad arguments of any input before the first run starts.
         """
         check_names("abatch", options)
-        given = one_each(inputs, config)
-        bound = self._bound(given[0]) if given else None
-        # Prepared here, in input order: in a node a nested run is identified by the order of
-        # calls, and the tasks below may start in any order.
-        calls = [
-            self.invocation(one, own, stream_mode, version, options)
-            for one, own in zip(inputs, given, strict=True)
-        ]
-        limit = configs.max_concurrency_of(bound) or len(calls)
-        return await all_of(calls, limit, return_exceptions=return_exceptions)
+        return await GraphRuns(self).together(
+            inputs,
+            config,
+            options,
+            stream_mode=stream_mode,
+            version=version,
+            return_exceptions=return_exceptions,
+        )
 
     def amap_threads(
         self,
@@ -304,18 +282,20 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             InvalidConfigError: an argument is out of range, the graph has breakpoints, a key is
                 used twice, or this is called in a node.
         """
-        if CURRENT.get(None) is not None:
-            raise InvalidConfigError(
-                "a batch of threads can't be run in a node: a run inside a node is part of its "
-                "thread",
-                do="call it outside of the graph, or use abatch() in the node",
-            )
-        self._saver_host("amap_threads()")
-        given: Any = {**options, "progress": progress}
-        plan, call = batch_plan("amap_threads", inputs, key, given, name=self.name)
-        refuse_breakpoints("amap_threads", self.plan, call)
-        threads = GraphThreads(self, plan, BatchCall.of(given, call))
-        return ThreadBatch(plan, threads, lambda work: start_beside(work.serve, work.ended))
+        given: dict[str, Any] = {**options, "progress": progress}
+        return GraphRuns(self).threads(inputs, key, given)
+
+    def map_threads(
+        self,
+        inputs: Iterable[InputT],
+        *,
+        key: KeyOf | None = None,
+        progress: bool | WatchCounts = False,
+        **options: Unpack[BatchOptions],
+    ) -> BlockingThreadBatch[ResultT]:
+        """Blocking version of `amap_threads`, with the same options. Refused in an event loop."""
+        refuse_in_loop("map_threads()", "async for result in graph.amap_threads(...)")
+        return BlockingThreadBatch(self.amap_threads(inputs, key=key, progress=progress, **options))
 
     @overload
     def batch(
@@ -384,20 +364,19 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     ) -> list[Any]:
         """Blocking version of `abatch`."""
         check_names("batch", options)
-        alone = len(inputs) == 1
         graph = self.blocking_form()
-        return graph.block_on(
-            "abatch",
-            lambda: graph.abatch(
-                inputs,
-                config,
-                return_exceptions=return_exceptions,
-                stream_mode=stream_mode,
-                version=version,
-                **options,
-            ),
-            alone=alone,
+        # Functions of concurrent runs would wait for each other in one thread.
+        plain = graph.plan.plain and len(inputs) == 1
+        call = partial(
+            graph.abatch,
+            inputs,
+            config,
+            return_exceptions=return_exceptions,
+            stream_mode=stream_mode,
+            version=version,
+            **options,
         )
+        return block_on("graph.abatch", call, plain=plain)
 
     @overload
     def astream_events(
@@ -456,49 +435,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
                 the transformers.
             Exception: as `astream`.
         """
-        given: dict[str, Any] = {**options}
-        if version in ("v1", "v2") and not transformers:
-            if version == "v1" or _chain_events_here():
-                return BRIDGE.chain_events(self, input, config, version, given)
-            return self._read_spans(input, config, given)
-        return self.read_events(input, config, version, transformers, given, blocking=False)
-
-    def _read_spans(
-        self, given: Any, config: Config | None, options: dict[str, Any]
-    ) -> "SpanStream":
-        from actorgraph.api.streams.langchain_events import (
-            FILTERS,
-            MODES,
-            EventFilter,
-            SpanEvents,
-            SpanStream,
-        )
-
-        wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
-        check_names("astream_events", options)
-        modes: Any = list(MODES)
-        stream = self.astream(
-            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
-        )
-        given_config = config or {}
-        tags: list[str] = list(given_config.get("tags") or ())
-        spans = SpanEvents(
-            partial(self._name_at, stream.namespace),
-            given,
-            stream.namespace,
-            tags,
-            given_config.get("metadata") or {},
-        )
-        return SpanStream(stream, spans, wanted.takes)
-
-    def _name_at(self, own: Namespace, namespace: Namespace) -> str:
-        """Return the name of this graph, or of the subgraph whose runs have a namespace below it.
-
-        Args:
-            own: the namespace of this graph's run.
-        """
-        found = graph_at(self, nodes_of("|".join(namespace[len(own) :])))
-        return "LangGraph" if found is None else found.plan.name
+        return GraphEvents(self).read(input, config, version, transformers, {**options})
 
     def stream_events(
         self,
@@ -514,67 +451,86 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         from actorgraph.api.streams.run_stream import GraphRunStream
 
         given: dict[str, Any] = {**options}
-        graph = self.blocking_form()
-        run = graph.read_events(input, config, version, transformers, given, blocking=True)
+        events = GraphEvents(self.blocking_form())
+        run = events.projections(input, config, version, transformers, given, blocking=True)
         return GraphRunStream(run)
 
-    def read_events(
+    async def aresume_from(
         self,
-        given: Any,
-        config: Config | None,
-        version: str,
-        transformers: Sequence[TransformerFactory],
-        options: dict[str, Any],
-        *,
-        blocking: bool,
-    ) -> "AsyncGraphRunStream":
-        """As `astream_events` of version 3; for the package's own use."""
-        from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
+        """Resume a thread from a checkpoint; from any but the newest, on a branch.
 
-        _check(version, options)
-        check_names("stream_events" if blocking else "astream_events", options)
-        factories = (*_built_in(), *self.stream_transformers, *transformers)
-        modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
-        stream = self.astream(
-            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
-        )
-        pump = Pump(factories, scope=stream.namespace, blocking=blocking)
-        pump.attach(stream)
-        return AsyncGraphRunStream(pump)
+        Args:
+            thread: its id or config.
+            target: `Latest` or `ResumeTarget.checkpoint(id)`.
+            command: an answer, an update or a route; None for none.
+            options: as for `ainvoke`.
+        Returns: as `ainvoke`.
+        Raises: as `ainvoke`.
+        """
+        check_names("aresume_from", options)
+        return await self.ainvoke(command, config_of(thread, None, target.checkpoint_id), **options)
 
+    def resume_from(
+        self,
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
+        """Blocking version of `aresume_from`, with the same options."""
+        check_names("resume_from", options)
+        call = partial(self.aresume_from, thread, target, command, **options)
+        return block_on("graph.aresume_from", call, plain=self.plan.plain)
 
-def _chain_events_here() -> bool:
-    """Whether LangChain makes the events of version 2: the program has imported it, on asyncio."""
-    return BRIDGE.loaded_runnable() is not None and not on_trio()
+    async def aresume(
+        self,
+        thread: Config | str,
+        command: Command[Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
+        """Resume a thread's newest checkpoint as `aresume_from`; `answers` by id are checked."""
+        check_names("aresume", options)
+        return await ThreadStates(self).resume(thread, command, answers, {**options})
 
+    def resume(
+        self,
+        thread: Config | str,
+        command: Command[Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
+        """Blocking version of `aresume`, with the same options."""
+        check_names("resume", options)
+        call = partial(self.aresume, thread, command, answers, **options)
+        return block_on("graph.aresume", call, plain=self.plan.plain)
 
-_OWNED = ("stream_mode", "subgraphs")
+    async def aretry(
+        self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]
+    ) -> ResultT:
+        """Run a failed thread's unfinished tasks again; finished ones are kept.
 
+        If all have finished and folding their writes failed, all of them run again, on a copy of
+        the checkpoint: nothing else could change the outcome. To change the state first, use
+        `aupdate_state` and then this or `ainvoke(None, ...)`.
 
-def _built_in() -> tuple[TransformerFactory, ...]:
-    from actorgraph.api.streams.message_streams import MessagesTransformer
-    from actorgraph.api.streams.projections import LifecycleTransformer, ValuesTransformer
-    from actorgraph.api.streams.run_stream import SubgraphTransformer
+        Args:
+            thread: its id or config.
+            options: as for `ainvoke`.
+        Raises:
+            EmptyInputError: the thread has no pending task.
+            Exception: as `ainvoke`.
+        """
+        check_names("aretry", options)
+        return await ThreadStates(self).retry(thread, {**options})
 
-    return (ValuesTransformer, MessagesTransformer, LifecycleTransformer, SubgraphTransformer)
-
-
-def _modes_of(factory: TransformerFactory) -> Sequence[str]:
-    """Return the modes that a transformer needs; a function is called once to find out."""
-    known: Sequence[str] | None = getattr(factory, "required_stream_modes", None)
-    return factory(()).required_stream_modes if known is None else known
-
-
-def _check(version: str, options: dict[str, Any]) -> None:
-    if version != "v3":
-        raise InvalidConfigError(
-            f'unknown version={version!r}; expected "v3", or "v1" or "v2" for astream_events() '
-            "without transformers",
-            do='use version="v3", or astream(stream_mode=[...]) for chunks',
-        )
-    for name in _OWNED:
-        if name in options:
-            raise InvalidConfigError(
-                f"astream_events() has no argument {name!r}; the transformers determine it",
-                do="leave it out; transformers=[UpdatesTransformer] adds run.updates",
-            )
+    def retry(self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]) -> ResultT:
+        """Blocking version of `aretry`, with the same options."""
+        check_names("retry", options)
+        call = partial(self.aretry, thread, **options)
+        return block_on("graph.aretry", call, plain=self.plan.plain)
