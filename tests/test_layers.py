@@ -69,7 +69,14 @@ ROOMS = {
     "rules": [{""}, {"system"}],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
-    "web": [{"jobs"}, {"requests"}, {"wire"}, {""}],
+    "web": [
+        {"jobs"},
+        {"http"},
+        {"registries"},
+        {"endpoints"},
+        {"agent_protocol", "stream_protocol"},
+        {""},
+    ],
 }
 
 PURE = {"values", "channels", "plan", "superstep", "rules", "drawing"}
@@ -234,7 +241,7 @@ WORDS = {
     "runtime/task/messages.py": "a value of metadata that LangSmith knows",
     "stores/operations.py": "a label that LangGraph reserves",
     "testing/store_checks.py": "the same label",
-    "web/meta.py": "a flag of a server's features",
+    "web/endpoints/meta.py": "a flag of a server's features",
 }
 """Files in which such a name means something else -> its meaning."""
 

@@ -173,7 +173,7 @@ class TestThePort:
             "from actorgraph.graph import StateGraph\nimport json",
             "from actorgraph import errors",
             "from actorgraph.ports import Saver",
-            "from actorgraph.web.requests.problems import NotFound",
+            "from actorgraph.web.http.problems import NotFound",
             "from actorgraph.internals import RunRow",
         ],
     )

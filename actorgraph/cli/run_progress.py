@@ -174,6 +174,6 @@ def _without_questions(chunk: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    from actorgraph.web.requests.jsonable import to_plain
+    from actorgraph.web.http.jsonable import to_plain
 
     return to_plain(value)

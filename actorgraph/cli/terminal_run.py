@@ -22,7 +22,7 @@ from actorgraph.cli.run_progress import MODES, RunProgress
 from actorgraph.cli.thread_reader import place_of, questions_of
 from actorgraph.cli.visible_text import visible
 from actorgraph.errors import LostPauseWarning
-from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.http.jsonable import to_plain
 
 if TYPE_CHECKING:
     from rich.console import Console

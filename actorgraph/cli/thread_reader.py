@@ -43,7 +43,7 @@ from actorgraph.internals import (
 from actorgraph.internals import THREADS_AT_ONCE as AT_ONCE
 from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.types import StateSnapshot
-from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.http.jsonable import to_plain
 
 ID_PART_MIN = 6
 """Digits from which a number is part of a checkpoint's id, not a step."""

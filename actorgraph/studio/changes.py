@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeGuard
 
 import msgspec
 
-from actorgraph.web.requests.json_equality import equal_json
+from actorgraph.web.http.json_equality import equal_json
 
 ROWS_MAX = 200
 """Changes that are listed; the rest is counted."""

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.shown import part, whole
-from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.http.problems import NotFound
 
 LEVELS = (("0", "Graph alone"), ("1", "Its subgraphs"), ("all", "All levels"))
 

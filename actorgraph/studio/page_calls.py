@@ -18,10 +18,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.internals import log_event as event
 from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
-from actorgraph.web.requests.access import Access
-from actorgraph.web.requests.endpoint import parameters_of
-from actorgraph.web.requests.json_equality import contains
-from actorgraph.web.requests.problems import Forbidden, HttpProblem, NotFound, response_to
+from actorgraph.web.endpoints.endpoint import parameters_of
+from actorgraph.web.http.access import Access
+from actorgraph.web.http.json_equality import contains
+from actorgraph.web.http.problems import Forbidden, HttpProblem, NotFound, response_to
 
 BODY_MAX = 4_000_000
 """Bytes of a form."""

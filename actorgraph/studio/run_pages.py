@@ -11,7 +11,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.thread_actions import free_stuck, start_run
-from actorgraph.web.requests.problems import HttpProblem
+from actorgraph.web.http.problems import HttpProblem
 
 STATUSES = (
     "",

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.http.jsonable import dumps
 
 TEXT_MAX = 4_000
 """Characters of a value on a page."""

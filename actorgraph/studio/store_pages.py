@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, shown, whole
-from actorgraph.web.requests.problems import HttpProblem, NotFound
+from actorgraph.web.http.problems import HttpProblem, NotFound
 
 ITEMS_MAX = 25
 READ_MAX = 200

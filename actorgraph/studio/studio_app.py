@@ -27,9 +27,9 @@ from actorgraph.studio.request_guard import LOOPBACK, StudioGuard
 from actorgraph.studio.studio_reader import StudioReader
 from actorgraph.systems import ActorSystem
 from actorgraph.web.app import GraphRoutes, effective_authorize
-from actorgraph.web.requests.access import Access, Authenticate, Authorize
-from actorgraph.web.requests.endpoint import with_slashes
-from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.endpoints.endpoint import with_slashes
+from actorgraph.web.http.access import Access, Authenticate, Authorize
+from actorgraph.web.http.problems import NotFound
 
 ACTIONS = (
     "studio.read",

@@ -36,11 +36,11 @@ from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.systems import ActorSystem, Run, SystemOwner, ThreadInfo
 from actorgraph.types import StateSnapshot
-from actorgraph.web.requests.endpoint import Server
-from actorgraph.web.requests.json_equality import contains
-from actorgraph.web.requests.problems import NotFound
-from actorgraph.web.requests.thread_registry import GRAPH, thread_metadata_of
-from actorgraph.web.requests.thread_state import is_busy, phase_in, remove_thread
+from actorgraph.web.endpoints.endpoint import Server
+from actorgraph.web.endpoints.thread_state import is_busy, phase_in, remove_thread
+from actorgraph.web.http.json_equality import contains
+from actorgraph.web.http.problems import NotFound
+from actorgraph.web.registries.thread_registry import GRAPH, thread_metadata_of
 
 EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 

@@ -16,9 +16,9 @@ from actorgraph.studio.shown import part
 from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
-from actorgraph.web.requests.identity import identity_of
-from actorgraph.web.requests.problems import HttpProblem, NotFound
-from actorgraph.web.run_start import graph_errors_as_problems
+from actorgraph.web.endpoints.run_start import graph_errors_as_problems
+from actorgraph.web.http.identity import identity_of
+from actorgraph.web.http.problems import HttpProblem, NotFound
 
 MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""

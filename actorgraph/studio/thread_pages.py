@@ -29,7 +29,7 @@ from actorgraph.studio.thread_views import (
 )
 from actorgraph.studio.waterfall import waterfall
 from actorgraph.types import StateSnapshot
-from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.http.problems import NotFound
 
 STATUSES = (("", "any"), *PHASE_TEXT.items())
 """Filters of the list, with their names; LangGraph's statuses are taken too."""

@@ -12,23 +12,23 @@ from actorgraph.errors import MissingExtraError
 if TYPE_CHECKING:
     # Imported at their first use, so that files that need no starlette can be imported without it.
     from actorgraph.web.app import GraphRoutes, serve, served
+    from actorgraph.web.http.access import Assistants, Authenticate, Authorize
+    from actorgraph.web.http.event_responses import EventStream
+    from actorgraph.web.http.problems import AccessRevoked
+    from actorgraph.web.http.request_limits import Limits
     from actorgraph.web.jobs.webhook_policy import WebhookPolicy
     from actorgraph.web.lifespan import running
-    from actorgraph.web.requests.access import Assistants, Authenticate, Authorize
-    from actorgraph.web.requests.event_responses import EventStream
-    from actorgraph.web.requests.problems import AccessRevoked
-    from actorgraph.web.requests.request_limits import Limits
     from actorgraph.web.routes import ACTIONS
 
 _HOMES = {
     "ACTIONS": "actorgraph.web.routes",
-    "AccessRevoked": "actorgraph.web.requests.problems",
-    "Assistants": "actorgraph.web.requests.access",
-    "Authenticate": "actorgraph.web.requests.access",
-    "Authorize": "actorgraph.web.requests.access",
-    "EventStream": "actorgraph.web.requests.event_responses",
+    "AccessRevoked": "actorgraph.web.http.problems",
+    "Assistants": "actorgraph.web.http.access",
+    "Authenticate": "actorgraph.web.http.access",
+    "Authorize": "actorgraph.web.http.access",
+    "EventStream": "actorgraph.web.http.event_responses",
     "GraphRoutes": "actorgraph.web.app",
-    "Limits": "actorgraph.web.requests.request_limits",
+    "Limits": "actorgraph.web.http.request_limits",
     "WebhookPolicy": "actorgraph.web.jobs.webhook_policy",
     "running": "actorgraph.web.lifespan",
     "serve": "actorgraph.web.app",

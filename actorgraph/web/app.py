@@ -27,22 +27,22 @@ from actorgraph.internals import log_event as event
 from actorgraph.internals import warn_at_caller as warn
 from actorgraph.systems import ActorSystem
 from actorgraph.web.cron_actor import CronActor
-from actorgraph.web.jobs.background import BackgroundJob, add_job
-from actorgraph.web.jobs.webhook_policy import WebhookPolicy
-from actorgraph.web.lifespan import running
-from actorgraph.web.requests.access import (
+from actorgraph.web.endpoints.endpoint import Endpoint, PathEndpoints, Server, with_slashes
+from actorgraph.web.http.access import (
     REAUTHORIZE_S,
     Access,
     Assistants,
     Authenticate,
     Authorize,
 )
-from actorgraph.web.requests.endpoint import Endpoint, PathEndpoints, Server, with_slashes
-from actorgraph.web.requests.problems import problem
-from actorgraph.web.requests.request_limits import Limits
+from actorgraph.web.http.problems import problem
+from actorgraph.web.http.request_limits import Limits
+from actorgraph.web.jobs.background import BackgroundJob, add_job
+from actorgraph.web.jobs.webhook_policy import WebhookPolicy
+from actorgraph.web.lifespan import running
 from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.stream_protocol.protocol_sockets import socket_routes
 from actorgraph.web.ttl_sweeper import TtlSweeper
-from actorgraph.web.wire_sockets import socket_routes
 
 
 class RouteOptions(TypedDict, total=False):

@@ -6,12 +6,10 @@ Once       a run's id and thread are made of its cron and tick, so that of all s
            it one stores it (`ActorSystem.start_once`); workers, or this system, run it
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
-from typing import Any
 
 import anyio
-import msgspec
 
 from actorgraph.errors import (
     ActorGraphError,
@@ -21,21 +19,17 @@ from actorgraph.errors import (
     SystemClosedError,
     ThreadBusyError,
 )
-from actorgraph.graph import CompiledStateGraph
 from actorgraph.internals import UNREADABLE, assistant_id, beside, is_large
 from actorgraph.internals import log_event as event
+from actorgraph.web.endpoints.cron_runs import run_of_tick
+from actorgraph.web.endpoints.endpoint import Server
+from actorgraph.web.http.problems import HttpProblem
 from actorgraph.web.jobs.background import LOOK_S
 from actorgraph.web.jobs.cron_agenda import Entry
-from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick, next_look_s
+from actorgraph.web.jobs.cron_plan import StartTick, next_look_s
 from actorgraph.web.jobs.cron_registry import CRON, StoredCron
-from actorgraph.web.requests import bodies
-from actorgraph.web.requests.assistant_registry import StoredAssistant, of_graph
-from actorgraph.web.requests.endpoint import Server
-from actorgraph.web.requests.identity import identity_of, stored_settings, without_claims
-from actorgraph.web.requests.problems import HttpProblem
-from actorgraph.web.requests.stored_bodies import body_of_tick, input_of_tick
-from actorgraph.web.requests.thread_registry import thread_metadata_of
-from actorgraph.web.run_start import run_input, run_options
+from actorgraph.web.registries.assistant_registry import StoredAssistant, of_graph
+from actorgraph.web.registries.thread_registry import thread_metadata_of
 
 STALE_S = 20.0
 """Seconds after which a decision is made anew: another server may have started the tick."""
@@ -178,36 +172,3 @@ class CronActor:
         goes = cron.on_run_completed == "delete"
         await threads.make(thread_id, metadata, if_exists="do_nothing", temporary=goes)
         return thread_id
-
-
-def run_of_tick(
-    graph: CompiledStateGraph, assistant: StoredAssistant, cron: StoredCron
-) -> tuple[Any, dict[str, Any]]:
-    """Return the input and the options of a cron's run, brought up to date.
-
-    Raises:
-        SchemaMismatchError: they are of another version of the graph, and don't fit.
-        ChangedTypeError: a function of a migration raised.
-    """
-    stored = (cron.cron_id, cron.payload, cron.note)
-    body = body_of_tick(graph, assistant, body_of_cron(cron), stored)
-    given = input_of_tick(graph, run_input(body), cron.cron_id, cron.note.get("input", {}))
-    known = identity_of(cron.user_id, assistant.assistant_id, assistant.now.graph_id)
-    return given, run_options(body, assistant, graph, known)
-
-
-def body_of_cron(cron: StoredCron) -> bodies.RunBody:
-    """Return the body of a cron's runs."""
-    metadata: dict[str, Any] = {**without_claims(cron.metadata), CRON: cron.cron_id}
-    given = {
-        **stored_settings(cron.payload),
-        "assistant_id": cron.assistant_id,
-        "metadata": metadata,
-    }
-    return msgspec.convert(given, bodies.RunBody)
-
-
-def next_run_date(decision: object) -> str | None:
-    """Return the time of a cron's next run, ISO 8601 UTC; None without one."""
-    tick = decision.tick if isinstance(decision, StartTick | WaitForTick) else None
-    return None if tick is None else tick.astimezone(UTC).isoformat()

@@ -20,7 +20,7 @@ from actorgraph.internals import log_event as event
 from actorgraph.internals import on_trio
 from actorgraph.systems import ActorSystem
 from actorgraph.web.jobs.background import look_forever
-from actorgraph.web.requests.thread_registry import sweep_forever
+from actorgraph.web.registries.thread_registry import sweep_forever
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.web.requests import response_types
-from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.endpoints.endpoint import Endpoint
+from actorgraph.web.http import response_types
 
 _REF = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)}")

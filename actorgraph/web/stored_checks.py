@@ -17,11 +17,16 @@ from actorgraph.internals import (
     assistant_id,
     unreadable,
 )
-from actorgraph.web.cron_actor import body_of_cron, run_of_tick
+from actorgraph.web.endpoints.cron_runs import body_of_cron, run_of_tick
+from actorgraph.web.endpoints.run_start import run_input
+from actorgraph.web.http.problems import HttpProblem
 from actorgraph.web.jobs.cron_registry import CronRegistry, StoredCron
-from actorgraph.web.requests.assistant_registry import AssistantRegistry, StoredAssistant, of_graph
-from actorgraph.web.requests.problems import HttpProblem
-from actorgraph.web.requests.stored_bodies import (
+from actorgraph.web.registries.assistant_registry import (
+    AssistantRegistry,
+    StoredAssistant,
+    of_graph,
+)
+from actorgraph.web.registries.stored_bodies import (
     TickWords,
     body_of_tick,
     migrates_assistant,
@@ -29,7 +34,6 @@ from actorgraph.web.requests.stored_bodies import (
     refused_tick,
     refused_tick_input,
 )
-from actorgraph.web.run_start import run_input
 
 WORDS = TickWords(
     "a cron is stored whose context",

@@ -12,10 +12,10 @@ import anyio
 from actorgraph.errors import SystemClosedError
 from actorgraph.internals import OPEN_STATUSES, ListCheckpoints, host_of, iso
 from actorgraph.internals import log_event as event
+from actorgraph.web.endpoints.endpoint import Server
+from actorgraph.web.endpoints.thread_state import remove_thread
 from actorgraph.web.jobs.due_times import DueTimes
 from actorgraph.web.jobs.thread_ttls import StoredTtl
-from actorgraph.web.requests.endpoint import Server
-from actorgraph.web.requests.thread_state import remove_thread
 
 SWEEP_S = 60.0
 """Seconds between two sweeps."""

@@ -69,7 +69,7 @@ class Tree:
 SAME_IN_EACH = {"BatchRows"}
 """Classes that are the same thing in each storage."""
 
-COMPONENTS = "web/requests/response_types.py"
+COMPONENTS = "web/http/response_types.py"
 """Its classes have the names of OpenAPI components, which clients know."""
 
 PROMISED = {"Checkpoint"}

@@ -23,9 +23,9 @@ from actorgraph.studio import Studio
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import AskCancel
 from actorgraph.web import GraphRoutes, Limits, WebhookPolicy
+from actorgraph.web.endpoints.endpoint import Endpoint
 from actorgraph.web.jobs.background import _JOBS
-from actorgraph.web.requests.endpoint import Endpoint
-from actorgraph.web.requests.thread_registry import _BY_SYSTEM
+from actorgraph.web.registries.thread_registry import _BY_SYSTEM
 from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import GRAPHS
 from tests.web.canary import dumps, path_of, usual

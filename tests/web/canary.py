@@ -19,7 +19,7 @@ import httpx
 from msgspec.structs import fields
 
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.endpoints.endpoint import Endpoint
 from actorgraph.web.routes import ENDPOINTS
 from tests.web.canary_app import BODY_BYTES, OTHER, WORD
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from actorgraph.web import Limits
-from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.endpoints.endpoint import Endpoint
 from tests.web.canary import usual
 
 SPARE = 200

@@ -21,7 +21,7 @@ from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.http.jsonable import dumps
 from tests.faults.cancels import Meter, cancel_at
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS

@@ -18,7 +18,7 @@ import msgspec
 from actorgraph import ActorSystem, StateGraph
 from actorgraph.stores import PostgresStore, SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
-from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.endpoints.endpoint import Endpoint
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.every_saver import Store
 from tests.web.canary import USUAL, queried

@@ -16,7 +16,7 @@ from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import ACTIONS, GraphRoutes, Limits
 from actorgraph.web.app import _routes  # pyright: ignore[reportPrivateUsage]
-from actorgraph.web.requests.endpoint import Endpoint, PathEndpoints
+from actorgraph.web.endpoints.endpoint import Endpoint, PathEndpoints
 from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import GRAPHS
 

@@ -13,9 +13,9 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes, Limits, WebhookPolicy
-from actorgraph.web.requests.weights import weight_of
+from actorgraph.web.http.weights import weight_of
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.wire_commands import RespondParams
+from actorgraph.web.stream_protocol.protocol_commands import RespondParams
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -257,7 +257,7 @@ class TestServers:
         """
         A thread that was made for a tick is kept until the tick is noted as started.
         """
-        monkeypatch.setattr("actorgraph.web.requests.thread_registry.YOUNG_S", 0)
+        monkeypatch.setattr("actorgraph.web.registries.thread_registry.YOUNG_S", 0)
         made, tick = await server.cron({**BODY, "schedule": "0 0 1 1 *"})
         cron = await server.server.crons.get(made["cron_id"])
         await server.actor.look(tick)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from actorgraph.runtime.system.journal import EventReader
-from actorgraph.web.requests.indexed_threads import IndexedRegistry
-from actorgraph.web.requests.request_limits import StreamSlots
+from actorgraph.web.http.request_limits import StreamSlots
+from actorgraph.web.registries.indexed_threads import IndexedRegistry
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
 STEP = 61

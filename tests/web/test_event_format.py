@@ -3,8 +3,8 @@
 import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
-from actorgraph.web.requests.event_responses import MESSAGES_MAX, EventTranslator, graph_modes
-from actorgraph.web.requests.problems import Unprocessable
+from actorgraph.web.http.event_responses import MESSAGES_MAX, EventTranslator, graph_modes
+from actorgraph.web.http.problems import Unprocessable
 
 
 def names(wire: EventTranslator, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:

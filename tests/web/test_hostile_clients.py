@@ -15,8 +15,8 @@ from actorgraph.stores import InMemoryStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.values.thread_rows import PutThread
 from actorgraph.web import GraphRoutes, Limits, running
-from actorgraph.web.requests.event_responses import frame
-from actorgraph.web.requests.thread_registry import Registry, microseconds
+from actorgraph.web.http.event_responses import frame
+from actorgraph.web.registries.thread_registry import Registry, microseconds
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -13,10 +13,12 @@ from msgspec.structs import fields
 from actorgraph import ActorSystem, InMemorySaver, Runtime, StateGraph
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.endpoint import Endpoint
-from actorgraph.web.requests.identity import CLAIMS, identity_of, user_of
+from actorgraph.web.endpoints.endpoint import Endpoint
+from actorgraph.web.http.identity import CLAIMS, identity_of, user_of
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.wire_commands import _HANDLERS  # pyright: ignore[reportPrivateUsage]
+from actorgraph.web.stream_protocol.protocol_commands import (
+    _HANDLERS,  # pyright: ignore[reportPrivateUsage]
+)
 from tests.web.test_access import BODIES, named
 
 MALLORY = {"x-user": "mallory"}

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from actorgraph import Interrupt
 from actorgraph.messages import HumanMessage
-from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.http.jsonable import dumps
 
 
 @dataclass

@@ -9,9 +9,9 @@ import pytest
 from actorgraph.loops import beside
 from actorgraph.messages import HumanMessage
 from actorgraph.values.largeness import LARGE, TEXT, is_large
-from actorgraph.web.requests import response_types
-from actorgraph.web.requests.jsonable import dumps
-from actorgraph.web.requests.large_values import encoded
+from actorgraph.web.http import response_types
+from actorgraph.web.http.jsonable import dumps
+from actorgraph.web.http.large_values import encoded
 
 
 class Shown:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from actorgraph.web.requests.problems import TooMuch
-from actorgraph.web.requests.request_limits import (
+from actorgraph.web.http.problems import TooMuch
+from actorgraph.web.http.request_limits import (
     ClientSlots,
     Limits,
     Rates,

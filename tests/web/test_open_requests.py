@@ -14,7 +14,7 @@ from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.errors import InvalidConfigError
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.endpoints.endpoint import Endpoint
 from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import Log, chain, first
 from tests.web.test_access import BODIES, named

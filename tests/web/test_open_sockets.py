@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.routing import WebSocketRoute
 
-from actorgraph.web.wire_sockets import socket_routes
+from actorgraph.web.stream_protocol.protocol_sockets import socket_routes
 from tests.web.apps import application
 from tests.web.sdk import anyio_backend
 from tests.web.server import running

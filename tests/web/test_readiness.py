@@ -15,7 +15,7 @@ from actorgraph.dispatch import InMemoryDispatcher
 from actorgraph.errors import StorageError
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests import readiness
+from actorgraph.web.endpoints import readiness
 from tests.support.gates import PATIENCE_S
 from tests.support.postgres_server import PostgresServer
 from tests.support.tcp_proxy import proxied

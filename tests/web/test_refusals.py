@@ -12,10 +12,10 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes, Limits, WebhookPolicy
-from actorgraph.web.requests import assistant_registry
-from actorgraph.web.requests.problems import Limit
-from actorgraph.web.requests.request_limits import Limits as Fields
-from actorgraph.web.wire_sockets import SUBSCRIPTIONS_MAX
+from actorgraph.web.http.problems import Limit
+from actorgraph.web.http.request_limits import Limits as Fields
+from actorgraph.web.registries import assistant_registry
+from actorgraph.web.stream_protocol.protocol_sockets import SUBSCRIPTIONS_MAX
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

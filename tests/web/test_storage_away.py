@@ -17,9 +17,9 @@ from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, PostgresStore, SqliteStore
 from actorgraph.studio import Studio
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests import storage_patience
-from actorgraph.web.requests.endpoint import Endpoint
-from actorgraph.web.requests.storage_patience import AWAY_S
+from actorgraph.web.endpoints import storage_patience
+from actorgraph.web.endpoints.endpoint import Endpoint
+from actorgraph.web.endpoints.storage_patience import AWAY_S
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.gates import PATIENCE_S
 from tests.support.tcp_proxy import proxied

@@ -21,8 +21,8 @@ from actorgraph.errors import (
 )
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.endpoint import Server
-from actorgraph.web.requests.problems import response_to
+from actorgraph.web.endpoints.endpoint import Server
+from actorgraph.web.http.problems import response_to
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 

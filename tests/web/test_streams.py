@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.web import EventStream
-from actorgraph.web.requests.event_responses import ResultResponse
+from actorgraph.web.http.event_responses import ResultResponse
 from tests.web.apps import GRAPHS
 
 

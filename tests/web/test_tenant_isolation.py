@@ -16,8 +16,8 @@ from actorgraph.errors import EmptyInputError, did_you_mean
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run import start as runs
 from actorgraph.values.retention import ListThreads
-from actorgraph.web.requests.endpoint import ApiCall, Endpoint
-from actorgraph.web.requests.problems import Forbidden
+from actorgraph.web.endpoints.endpoint import ApiCall, Endpoint
+from actorgraph.web.http.problems import Forbidden
 from actorgraph.web.routes import ENDPOINTS
 from tests.support.structlog_setup import configured
 from tests.web.canary import NEAR, Place, everything, not_reached

@@ -11,8 +11,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.selection import extract_paths, value_at
-from actorgraph.web.requests.thread_registry import NAMESPACE
+from actorgraph.web.http.selection import extract_paths, value_at
+from actorgraph.web.registries.thread_registry import NAMESPACE
 from tests.support.every_saver import stored_in
 from tests.web.apps import GRAPHS
 

@@ -10,8 +10,8 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.state_updates import WAITING_MAX, StateUpdates
-from actorgraph.web.wire.event_numbers import first_numbers, number_of
+from actorgraph.web.endpoints.state_updates import WAITING_MAX, StateUpdates
+from actorgraph.web.stream_protocol.event_numbers import first_numbers, number_of
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 from tests.support.wall_clock import forward

@@ -9,7 +9,7 @@ from pydantic import BaseModel, field_serializer
 
 from actorgraph import START, ActorSystem, StateGraph, interrupt
 from actorgraph.web import GraphRoutes
-from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.http.jsonable import dumps
 from tests.support.every_saver import saver, store
 
 __all__ = ["saver", "store"]

@@ -10,10 +10,10 @@ from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import run_id_of
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.wire.event_numbers import PARTS, first_numbers, number_of
-from actorgraph.web.wire.message_events import MessageEvents
-from actorgraph.web.wire.subscriptions import EventStreamRequest, Filter
-from actorgraph.web.wire.wire_events import WireEvent, WireTranslator
+from actorgraph.web.stream_protocol.event_numbers import PARTS, first_numbers, number_of
+from actorgraph.web.stream_protocol.message_events import MessageEvents
+from actorgraph.web.stream_protocol.protocol_events import WireEvent, WireTranslator
+from actorgraph.web.stream_protocol.subscriptions import EventStreamRequest, Filter
 
 BEGIN = ("metadata", (), {"run_id": "r", "attempt": 1})
 NODE = {"langgraph_node": "talk", "langgraph_checkpoint_ns": "talk:1"}

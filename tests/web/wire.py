@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import httpx
 from langgraph_sdk.client import LangGraphClient
 
-from actorgraph.web.wire.subscriptions import CHANNELS
+from actorgraph.web.stream_protocol.subscriptions import CHANNELS
 from tests.web.sdk import NEW
 
 TERMINAL = ("completed", "failed", "interrupted")

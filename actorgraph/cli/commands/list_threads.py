@@ -89,7 +89,7 @@ class _Search(NamedTuple):
 async def _search(asked: _Search) -> ThreadList:
     from actorgraph.cli.places import open_reader
     from actorgraph.cli.thread_reader import AT_ONCE
-    from actorgraph.web.requests.json_equality import contains
+    from actorgraph.web.http.json_equality import contains
 
     async with open_reader(asked.db, asked.graph) as reader:
         ids = await reader.newest_first(asked.prefix)

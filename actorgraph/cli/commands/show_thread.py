@@ -113,7 +113,7 @@ async def _diff(
     from actorgraph.cli.places import open_reader
     from actorgraph.studio.changes import changes
     from actorgraph.studio.steps import checkpoint_of
-    from actorgraph.web.requests.jsonable import to_plain
+    from actorgraph.web.http.jsonable import to_plain
 
     async with open_reader(db, graph) as reader:
         before, after = [await reader.step(thread, name) for name in names]

@@ -162,7 +162,7 @@ class _Events:
 
         from actorgraph.cli.drawn import compact
         from actorgraph.internals import read_page
-        from actorgraph.web.requests.jsonable import to_plain
+        from actorgraph.web.http.jsonable import to_plain
 
         if row is not None and row.run != self._run:
             self._run, self._offset = row.run, 0

@@ -13,7 +13,7 @@ from actorgraph.runtime.system import peers
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.ids import run_id_of
 from actorgraph.values.systems import IfBusy, ListRuns, PutRun, RenewOwner
-from actorgraph.web.requests.thread_registry import find_thread
+from actorgraph.web.registries.thread_registry import find_thread
 from tests.savers.test_system_rows import HOUR_S, TWO, row
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, in_a_row, writer

@@ -1,0 +1,1 @@
+"""Requests and responses: bodies, limits, access, problems; nothing of threads or runs."""

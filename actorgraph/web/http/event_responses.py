@@ -1,0 +1,593 @@
+"""Responses that stay open: a run's events (`EventStream`) or its output (`ResultResponse`).
+
+A response only reads: the run lives in the system. It ends with the run, with the client's
+disconnect, or with the server. A disconnect raises no error, and with `on_disconnect="cancel"` it
+cancels the run. Source of the format: WHATWG HTML, "Server-sent events".
+
+Which events a client gets is pure (`EventTranslator`): stream chunks in, named events of
+LangGraph's server out. Mode `messages` sends the metadata of a message once, the message so far at
+each chunk, and the whole message; mode `messages-tuple` sends each chunk alone.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, Literal
+
+import anyio
+import anyio.lowlevel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from actorgraph.errors import ActorGraphError, SlowReaderError
+from actorgraph.internals import (
+    BUFFER_BYTES,
+    OPEN_STATUSES,
+    STREAM_MODES,
+    Namespace,
+    SpanEvents,
+    StreamEvent,
+    WhenFull,
+    beside,
+    check_reading,
+    checked_limit,
+    checked_seconds,
+    error_text,
+    is_large,
+    shielded,
+)
+from actorgraph.internals import LANGCHAIN_EVENT_MODES as MODES
+from actorgraph.internals import log_event as event
+from actorgraph.systems import Run, RunEvent
+from actorgraph.web.http.access import REAUTHORIZE_S
+from actorgraph.web.http.jsonable import dumps, encode_plain, to_plain
+from actorgraph.web.http.large_values import encoded
+from actorgraph.web.http.problems import (
+    AccessRevoked,
+    Unprocessable,
+    public_reason,
+    public_text,
+)
+from actorgraph.web.http.watches import FAREWELL_S, AccessWatch, Reauthorize
+
+EVENTS = "events"
+"""The mode of LangChain's events, which are made of the chunks of other modes."""
+
+_SAME = tuple(mode for mode in STREAM_MODES if mode != "messages")
+_SAME_AND_TUPLES = (*_SAME, "messages-tuple")
+_CHUNKS = frozenset((*_SAME, "messages"))
+MESSAGES_MAX = 256
+"""Messages whose content so far is kept; one that continues after more others starts anew."""
+
+_NEEDS = {
+    **{mode: (mode,) for mode in _SAME},
+    "messages": ("messages",),
+    "messages-tuple": ("messages",),
+    EVENTS: MODES,
+}
+
+
+def graph_modes(modes: Sequence[str]) -> list[str]:
+    """Return the modes that a graph must stream for a client's modes.
+
+    Raises:
+        Unprocessable: a mode is not supported.
+    """
+    needed: dict[str, None] = {}
+    for mode in modes:
+        if mode not in _NEEDS:
+            served = ", ".join(_NEEDS)
+            raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
+        needed |= dict.fromkeys(_NEEDS[mode])
+    return list(needed)
+
+
+class EventTranslator:
+    """Translates the chunks of a run for one client.
+
+    The values after a gap are sent in every mode.
+
+    Args:
+        modes: the client's; None for all, with messages in chunks.
+        subgraphs: whether to send chunks of subgraphs.
+        spans: makes the events of mode "events"; without it that mode has none.
+
+    Attributes:
+        is_stateful: whether the events of a chunk depend on earlier chunks.
+    """
+
+    def __init__(
+        self, modes: Sequence[str] | None, *, subgraphs: bool, spans: SpanEvents | None = None
+    ) -> None:
+        self._modes = frozenset(_SAME_AND_TUPLES if modes is None else modes)
+        self._spans = spans if EVENTS in self._modes else None
+        self._begun = False
+        self.is_stateful = "messages" in self._modes or self._spans is not None
+        self._subgraphs = subgraphs
+        self._messages: dict[str, Any] = {}
+        self._values_due = False
+
+    def events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
+        """Return the events, `(name, data)`, for a chunk or another event of the run."""
+        found = self._chunk_events(namespace, mode, chunk)
+        if self._spans is None:
+            return found
+        made = [(EVENTS, to_plain(one)) for one in self._span_events(namespace, mode, chunk)]
+        return [*made, *found] if mode == "end" else [*found, *made]
+
+    def _span_events(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[StreamEvent]:
+        assert self._spans is not None
+        if not self._begun:  # at the run's first event, or the first one that is left
+            self._begun = True
+            yield from self._spans.begin()
+        if mode == "end" and chunk.get("status") in ("success", "interrupted"):
+            yield from self._spans.end()
+        elif mode in MODES:
+            yield from self._spans.of({"ns": namespace, "type": mode, "data": chunk})
+
+    def _chunk_events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
+        if mode not in _CHUNKS:
+            self._values_due |= mode == "gap"
+            return [(mode, to_plain(_shown(mode, chunk)))]
+        if mode == "values" and self._values_due and not namespace:
+            self._values_due = False
+            return [(mode, to_plain(chunk))]
+        if namespace and not self._subgraphs and mode != "messages":
+            return []
+        below = "".join(f"|{part}" for part in namespace) if self._subgraphs else ""
+        if mode != "messages":
+            return [(mode + below, to_plain(chunk))] if mode in self._modes else []
+        message, metadata = chunk
+        found: list[tuple[str, Any]] = []
+        if "messages-tuple" in self._modes:
+            found.append(("messages" + below, to_plain([message, metadata])))
+        if "messages" in self._modes:
+            found.extend(self._whole(message, metadata, below))
+        return found
+
+    def acknowledge_gap(self) -> None:
+        """Don't send the values after a gap: the client has them already."""
+        self._values_due = False
+
+    def _whole(self, message: Any, metadata: Any, below: str) -> Iterator[tuple[str, Any]]:
+        identifier = str(getattr(message, "id", None) or "")
+        known = self._messages.pop(identifier, None)
+        if known is None:
+            if len(self._messages) >= MESSAGES_MAX:  # drop the least recently continued one
+                del self._messages[next(iter(self._messages))]
+            yield f"messages/metadata{below}", to_plain({identifier: {"metadata": metadata}})
+        if not type(message).__name__.endswith("Chunk"):
+            self._messages[identifier] = message
+            yield f"messages/complete{below}", to_plain([message])
+            return
+        together = message if known is None else known + message
+        self._messages[identifier] = together
+        yield f"messages/partial{below}", to_plain([together])
+
+
+def _shown(kind: str, data: Any) -> Any:
+    """Return the data of a run's event for clients, without texts of the storage."""
+    if kind == "error" and "message" in data:
+        return {**data, "message": public_text(data.get("error", ""), data.get("message", ""))}
+    if kind in ("end", "drain") and data.get("reason"):
+        return {**data, "reason": public_reason(data["reason"])}
+    return data
+
+
+PING_S = 10.0
+CANCEL_S = 5.0
+"""Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
+TURN_EVENTS = 8
+"""Events after which other tasks get a turn, even if the client takes them as fast as they come."""
+
+
+def _farewell(revoked: AccessRevoked) -> bytes:
+    return frame("error", revoked.shown)
+
+
+async def send_parts(
+    parts: AsyncGenerator[bytes],
+    start: Message,
+    receive: Receive,
+    send: Send,
+    *,
+    ping: bytes,
+    ping_s: float,
+    lasts_s: float | None = None,
+    reauthorize: Reauthorize | None = None,
+    reauthorize_s: float = REAUTHORIZE_S,
+    farewell: Callable[[AccessRevoked], bytes] = _farewell,
+) -> bool:
+    """Send parts of a body as they come; returns whether the client stayed connected to the end.
+
+    An exception while parts are made ends the response early and is logged: its status is sent
+    already, and the client of an event stream reconnects.
+
+    Args:
+        start: the ASGI message that starts the response.
+        ping: a meaningless part, sent every `ping_s` seconds.
+        lasts_s: seconds after which the response ends; None for no limit.
+        reauthorize: raises `AccessRevoked`, as `parts` may, if the response may not go on.
+        reauthorize_s: seconds after which it is called again.
+        farewell: makes the last part of a response whose access was taken away.
+    """
+    lock = anyio.Lock(fast_acquire=True)
+    stayed = False
+    async with anyio.create_task_group() as group, aclosing(parts):
+
+        def leave() -> None:
+            group.cancel_scope.cancel()
+
+        async def say(message: Message) -> None:
+            async with lock:
+                try:
+                    await send(message)
+                except OSError:  # the client disconnected during the write
+                    leave()
+
+        await say(start)
+        group.start_soon(_listen, receive, leave)
+        group.start_soon(_repeat, say, {**_PART, "body": ping}, ping_s)
+        watch = AccessWatch(reauthorize, reauthorize_s)
+        group.start_soon(watch)
+        await _send_body(parts, say, watch, farewell, lasts_s)
+        stayed = True  # servers report a disconnect when they have the last part
+        await say({"type": "http.response.body", "body": b"", "more_body": False})
+        group.cancel_scope.cancel()
+    return stayed
+
+
+async def _send_body(
+    parts: AsyncGenerator[bytes],
+    say: Send,
+    watch: AccessWatch,
+    farewell: Callable[[AccessRevoked], bytes],
+    lasts_s: float | None,
+) -> None:
+    """Send all parts but the end, as `send_parts` says."""
+    try:
+        with watch.scope, anyio.move_on_after(lasts_s):
+            async for part in parts:
+                await say({**_PART, "body": part})
+        watch.check()
+    except AccessRevoked as revoked:
+        with anyio.move_on_after(FAREWELL_S):  # a client that doesn't read holds nothing open
+            await say({**_PART, "body": farewell(revoked)})
+    except SlowReaderError:
+        pass  # as configured (`when_full`); it reconnects after the last event that it has
+    except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
+        event("error", "web.broken_off", error=repr(error))
+
+
+async def cancel_abandoned(run: Run) -> None:
+    """Cancel a run whose client has disconnected. A run of another process goes on there."""
+    await shielded(lambda: _cancel_run(run))
+
+
+async def _cancel_run(run: Run) -> None:
+    with anyio.move_on_after(CANCEL_S):
+        try:
+            await run.cancel("the client has gone")
+        except ActorGraphError as error:
+            event("warning", "web.not_cancelled", run_id=run.id, error=str(error))
+
+
+async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
+async def _repeat(say: Send, message: Message, seconds: float) -> None:
+    while True:
+        await anyio.sleep(seconds)
+        await say(message)
+
+
+_PART: Message = {"type": "http.response.body", "more_body": True}
+PING = b": ping\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class EventStream(Response):
+    """The events of a run, as `text/event-stream`.
+
+    The first event is `metadata` with the run's id, the last `end`; between them one event per
+    chunk, named after its stream mode, with its offset as `id`, and `error` if the run fails. A
+    client that reconnects with `Last-Event-ID` continues after that event; if events are no longer
+    available, it gets `gap` and then the whole `values`. `drain` means that the server shuts down:
+    reconnect, the run goes on. A client that comes back after the end is answered with 204, without
+    events.
+
+    Args:
+        run: as returned by `system.start()`.
+        request: the one to respond to; its `Last-Event-ID` header is read.
+        on_disconnect: "continue" (default) lets the run go on when the client disconnects;
+            "cancel" cancels it, after storing its finished work.
+        stream_mode: modes to send; default: all that the run streams.
+        subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
+        buffer: events by which the client may be behind.
+        buffer_bytes: approximate bytes by which it may; default 16 MB.
+        when_full: what happens when it is further behind, as for `Run.events`: "drop_oldest" drops
+            events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
+            client reconnects.
+        ping_s: seconds between comments, which keep proxies from closing the connection.
+        lasts_s: seconds after which the stream ends, and the client reconnects; default: never.
+        last_event_id: the last event that the client has, if it doesn't say so in the header,
+            which takes precedence.
+        spans: makes the events of mode "events", which has none without it.
+        reauthorize: called every `reauthorize_s` seconds and when the run begins; it raises
+            `AccessRevoked` if the client may not go on: the stream ends with the event `error`.
+            Default: access isn't checked again.
+        reauthorize_s: seconds between two calls; default 5.
+    Raises:
+        InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        run: Run,
+        request: Request,
+        *,
+        on_disconnect: Literal["continue", "cancel"] = "continue",
+        stream_mode: Sequence[str] | None = None,
+        subgraphs: bool = False,
+        buffer: int = 256,
+        buffer_bytes: int = BUFFER_BYTES,
+        when_full: WhenFull = "drop_oldest",
+        ping_s: float = PING_S,
+        lasts_s: float | None = None,
+        last_event_id: str | None = None,
+        spans: SpanEvents | None = None,
+        reauthorize: Reauthorize | None = None,
+        reauthorize_s: float = REAUTHORIZE_S,
+    ) -> None:
+        check_reading(0, buffer, when_full, buffer_bytes)
+        super().__init__(headers=HEADERS)
+        del self.headers["content-length"]
+        self._run = run
+        self._cancels = on_disconnect == "cancel"
+        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs, spans=spans)
+        self._buffer = buffer
+        self._buffer_bytes = buffer_bytes
+        self._when_full: WhenFull = when_full
+        self._ping_s = checked_seconds("ping_s", ping_s)
+        self._lasts_s = checked_limit("lasts_s", lasts_s)
+        self._after = offset_of(request.headers.get("last-event-id", last_event_id))
+        self._reauthorize = reauthorize
+        self._reauthorize_s = checked_seconds("reauthorize_s", reauthorize_s)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the run ends or the client disconnects.
+
+        A client that has the run's end already gets a 204: an `EventSource` comes back after each
+        stream, and stops at that.
+        """
+        if await _is_over(self._run, self._after):
+            await Response(status_code=204, headers=dict(self.headers))(scope, receive, send)
+            return
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = (
+            _no_parts()
+            if scope["method"] == "HEAD"
+            else frames(
+                self._run,
+                self._translator,
+                self._after,
+                buffer=self._buffer,
+                buffer_bytes=self._buffer_bytes,
+                when_full=self._when_full,
+                reauthorize=self._reauthorize,
+            )
+        )
+        ping_s, lasts_s = self._ping_s, self._lasts_s
+        stayed = False
+        try:
+            stayed = await send_parts(
+                parts,
+                start,
+                receive,
+                send,
+                ping=PING,
+                ping_s=ping_s,
+                lasts_s=lasts_s,
+                reauthorize=self._reauthorize,
+                reauthorize_s=self._reauthorize_s,
+            )
+        finally:  # servers and middleware may cancel the request of a disconnected client
+            if not stayed and self._cancels:
+                await cancel_abandoned(self._run)
+
+
+OVER_S = 5.0
+"""Seconds to find out whether a client has the end of a run."""
+
+
+async def _is_over(run: Run, after: int) -> bool:
+    """Whether a run has ended, and a client that has its events up to an offset has them all."""
+    if after == 0 or run.status in OPEN_STATUSES:
+        return False
+    events = run.events(after)
+    try:
+        with anyio.move_on_after(OVER_S):
+            return await anext(events, None) is None
+    except ActorGraphError as error:  # the stream finds the same
+        event("warning", "web.end_not_found", run_id=run.id, error=str(error))
+    finally:
+        events.close()
+    return False
+
+
+async def _no_parts() -> AsyncGenerator[bytes]:
+    """Make a body of no parts: the answer to a HEAD request."""
+    return
+    yield
+
+
+async def frames(
+    run: Run,
+    translator: EventTranslator,
+    after: int,
+    *,
+    buffer: int,
+    buffer_bytes: int,
+    when_full: WhenFull,
+    prefix: str = "",
+    reauthorize: Reauthorize | None = None,
+) -> AsyncGenerator[bytes]:
+    """Encode the events of a run after an offset as server-sent events.
+
+    Args:
+        prefix: of the events' ids.
+        reauthorize: called when the run begins, which may be long after the request.
+    Raises:
+        AccessRevoked: `reauthorize` raised it.
+        SlowReaderError: `when_full` is "close", and the client is too far behind.
+    """
+    bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
+    events = run.events(after, **bounds, when_full=when_full)
+    seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
+    if again := translator.is_stateful and seen > 0:
+        # `messages` sends each message as far as it has come. To continue in the middle of one,
+        # the translator needs the chunks from the beginning; those already seen aren't sent.
+        events.close()
+        events = run.events(0, **bounds, when_full=when_full)
+    try:
+        async for event in events:
+            if event.kind == "metadata" and reauthorize is not None:
+                await reauthorize()
+            told = await told_of(translator, event)
+            if again and _last(event) <= seen:
+                translator.acknowledge_gap()
+                continue
+            for name, data in told[:-1]:
+                yield frame(name, data)
+            # Only the last event of a chunk has its id: a client that reconnects before it gets
+            # all events of the chunk again.
+            for name, data in told[-1:]:
+                yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
+            if event.offset % TURN_EVENTS == 0:
+                await anyio.lowlevel.checkpoint()
+    finally:
+        events.close()
+
+
+async def told_of(translator: EventTranslator, event: RunEvent) -> list[tuple[str, Any]]:
+    """Return a translator's events for an event of a run; of a large one beside the loop."""
+    namespace, kind, data = event.namespace, event.kind, event.data
+    if kind not in _WHOLE_STATES or not is_large(data):
+        return translator.events(namespace, kind, data)
+    return await beside(lambda: translator.events(namespace, kind, data))
+
+
+_WHOLE_STATES = frozenset(_SAME)
+"""Modes whose chunks may be as large as a state."""
+
+
+def _last(event: RunEvent) -> int:
+    """Return the newest offset that an event covers: that of a gap is its end."""
+    missing = event.data["to"] if event.kind == "gap" else None
+    return event.offset if missing is None else missing
+
+
+def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
+    """Encode one event: its name, its JSON on one line, and its id.
+
+    Names contain node names, which may have line breaks: they are replaced, so that no name can
+    forge another event.
+
+    Args:
+        data: as `to_plain` returns it.
+    """
+    if not name.isprintable():
+        name = "".join(part if part.isprintable() else " " for part in name)
+    said = f"id: {identifier}\n".encode() if identifier is not None else b""
+    again = b"retry: 1000\n" if name == "drain" else b""
+    return said + again + b"event: " + name.encode() + b"\ndata: " + encode_plain(data) + b"\n\n"
+
+
+def offset_of(text: str | None) -> int:
+    """Parse the offset of a client's last event; 0 for a new client, or if it isn't a number."""
+    known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
+    return int(text) if known and text is not None else 0
+
+
+class ResultResponse(Response):
+    """A run's output with its interrupts, or `{"__error__": ...}`, as JSON when the run has ended.
+
+    The headers are sent at once, with the run's location. Until the run ends, blanks (which JSON
+    allows before a value) keep proxies from closing the connection.
+
+    Args:
+        on_disconnect: "cancel" stops the run when the client disconnects; "continue" doesn't.
+        shows: whether to send the output; else null.
+        shape: makes the response of the output; default: the output itself.
+        ping_s: seconds between blanks.
+        on_sent: called when the output has been sent, or the client has left.
+        reauthorize: called every `reauthorize_s` seconds and before the output is sent; it raises
+            `AccessRevoked` if the client may not go on, which is sent as `__error__`.
+            Default: access isn't checked again.
+        reauthorize_s: seconds between two calls; default 5.
+    """
+
+    media_type = "application/json"
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        on_disconnect: Literal["continue", "cancel"] = "continue",
+        shows: bool = True,
+        shape: Callable[[Any], Any] = lambda output: output,
+        ping_s: float = PING_S,
+        on_sent: Callable[[], None] = lambda: None,
+        reauthorize: Reauthorize | None = None,
+        reauthorize_s: float = REAUTHORIZE_S,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._run = run
+        self._cancels = on_disconnect == "cancel"
+        self._on_sent = on_sent
+        self._shows = shows
+        self._shape = shape
+        self._ping_s = checked_seconds("ping_s", ping_s)
+        self._reauthorize = reauthorize
+        self._reauthorize_s = checked_seconds("reauthorize_s", reauthorize_s)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the run until it ends or the client disconnects."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = self._parts(headers_only=scope["method"] == "HEAD")
+        stayed = False
+        try:
+            stayed = await send_parts(
+                parts,
+                start,
+                receive,
+                send,
+                ping=b" ",
+                ping_s=self._ping_s,
+                reauthorize=self._reauthorize,
+                reauthorize_s=self._reauthorize_s,
+                farewell=lambda revoked: dumps({"__error__": revoked.shown}),
+            )
+        finally:  # servers and middleware may cancel the request of a disconnected client
+            self._on_sent()
+            if not stayed and self._cancels:
+                await cancel_abandoned(self._run)
+
+    async def _parts(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        try:
+            output = await self._run.result()
+        except Exception as error:  # noqa: BLE001 - the run's error is the response
+            name, text = type(error).__name__, error_text(error)
+            text = text.replace(self._run.reason, public_reason(self._run.reason))
+            output = {"__error__": {"error": name, "message": public_text(name, text)}}
+        if self._reauthorize is not None:
+            await self._reauthorize()
+        yield await encoded(self._shape(output) if self._shows else None)

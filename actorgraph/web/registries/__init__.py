@@ -1,0 +1,1 @@
+"""The threads and assistants of a server, as they are stored."""

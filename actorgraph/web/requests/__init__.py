@@ -1,1 +1,0 @@
-"""Requests: bodies, access, limits, errors, the registries, and how an endpoint answers."""

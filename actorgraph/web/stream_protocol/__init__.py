@@ -1,0 +1,1 @@
+"""LangGraph's streaming protocol: its events, commands, streams and sockets."""

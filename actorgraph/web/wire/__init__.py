@@ -1,1 +1,0 @@
-"""The streaming protocol's events: their kinds, numbers and subscriptions. Pure."""
