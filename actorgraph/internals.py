@@ -64,9 +64,8 @@ if TYPE_CHECKING:
     from actorgraph.plan.annotation_forms import class_of, form_of, members_of, unknown_in, walked
     from actorgraph.plan.annotations import class_annotations, declared_names
     from actorgraph.plan.annotations import function_annotations
-    from actorgraph.plan.callables import injected as injected_parameters
+    from actorgraph.plan.callables import injected as injected_parameters, mark_only_reads
     from actorgraph.plan.forms import has_sync_form
-    from actorgraph.plan.function_source import FunctionNode, syntax_of
     from actorgraph.plan.node_policies import Retry, limit_of, retries_of
     from actorgraph.plan.old_names import old_names
     from actorgraph.plan.plan import NodePlan, Plan
@@ -179,9 +178,8 @@ _BY_MODULE = {
     "actorgraph.messages.kinds": "KINDS:MESSAGE_KINDS",
     "actorgraph.plan.annotation_forms": "class_of form_of members_of unknown_in walked",
     "actorgraph.plan.annotations": "class_annotations declared_names function_annotations",
-    "actorgraph.plan.callables": "injected:injected_parameters",
+    "actorgraph.plan.callables": "injected:injected_parameters mark_only_reads",
     "actorgraph.plan.forms": "has_sync_form",
-    "actorgraph.plan.function_source": "FunctionNode syntax_of",
     "actorgraph.plan.node_policies": "Retry limit_of retries_of",
     "actorgraph.plan.old_names": "old_names",
     "actorgraph.plan.plan": "NodePlan Plan",

@@ -179,7 +179,7 @@ def _router(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Calla
     """Return a plain router that reports its calls."""
 
     def path(seen: Any, **extra: Any) -> Any:
-        # On the event loop nothing can be awaited; only quick routers are called there.
+        # On the event loop nothing can be awaited; only declared routers are called there.
         own = run.get_sync() if waits and in_event_loop() else run
         manager = _child(own, tag)
         router = _done(manager.on_chain_start(None, seen, name=_name_of(branch)))

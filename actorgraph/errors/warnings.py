@@ -42,7 +42,7 @@ class CacheWarning(ActorGraphWarning):
 
 
 class SlowRouterWarning(ActorGraphWarning):
-    """A router that is called on the event loop took so long that other tasks waited for it."""
+    """A router that was declared by `inline=True` took so long that other tasks waited for it."""
 
 
 class LostErrorWarning(ActorGraphWarning):

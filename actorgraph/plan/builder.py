@@ -74,7 +74,7 @@ class BranchSpec:
     Attributes:
         ends: answer of the router -> node; None if it may go anywhere.
         schema: that of the router's own parameter; None for the node's.
-        inline: whether it is called on the event loop; None for a proof that it is quick.
+        inline: whether it is called on the event loop; None: in a worker thread.
     """
 
     name: str
@@ -330,10 +330,9 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
                 returns a node's name, END, a `Send`, a key of `path_map`, or a list of these.
             path_map: answer of `path` -> node; or a list of names. Default: the function's
                 `-> Literal[...]` annotation, else any node.
-            inline: where a plain (not async) `path` is called. True: on the event loop, which
-                waits meanwhile; for functions that only read the state. False: in a worker
-                thread. None: on the event loop if its code, read by `compile()`, is certain to
-                be quick, else in a worker thread; `topology()` reports which and why.
+            inline: where a plain (not async) `path` is called behind an async node. True: on the
+                event loop, which waits meanwhile; for functions that only read the state. False
+                or None: in a worker thread, together with others that wait for one.
         Raises:
             GraphBuildError: the source has a branch of that name already, or is not a string;
                 `path` can't be called; `inline` is something else.
@@ -352,7 +351,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
             raise GraphBuildError(
                 f"inline of {name!r} behind node {source!r} must be True, False or None, "
                 f"got {inline!r}",
-                do="leave it out to have the router's code judged",
+                do="leave it out, or give True for a router that only reads the state",
             )
         hint = self._annotated(f"the router {name!r} behind node {source!r}", path)
         schema = self._schema_of(hint) if hint is not None else None

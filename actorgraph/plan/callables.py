@@ -5,7 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import Any, cast, get_args, get_origin
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 from actorgraph.bridging import BRIDGE
 from actorgraph.errors.excerpts import shown
@@ -15,6 +15,8 @@ from actorgraph.plan.annotation_forms import Unknown, items_of, literals_of, mem
 from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
+
+T = TypeVar("T")
 
 
 def as_callable(action: Any) -> Callable[..., Any]:
@@ -48,6 +50,21 @@ def _parallel(functions: Mapping[str, Any]) -> Any:
         msg = f"expected a function, got the dict {shown(functions)}"
         raise TypeError(msg)
     return made
+
+
+_ONLY_READS = "only_reads"
+
+
+def mark_only_reads(router: T) -> T:
+    """Mark a router of this library that only reads the state: the event loop may call it."""
+    # Its value tells it from a wrapper of it, to which `functools.wraps` copies the attribute.
+    setattr(router, _ONLY_READS, router)
+    return router
+
+
+def only_reads(router: Callable[..., Any]) -> bool:
+    """Whether a router is marked by `mark_only_reads`."""
+    return getattr(router, _ONLY_READS, None) is router
 
 
 def is_async(action: Callable[..., Any]) -> bool:

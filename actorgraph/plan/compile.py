@@ -252,7 +252,7 @@ def _branches(parts: _Parts, node: str, schema: Schema) -> tuple[BranchPlan, ...
 def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
     is_async, inject = calls.is_async(spec.path), injected(spec.path)
     others = frozenset[str]() if spec.schema else parts.others(schema)
-    inline, why = _way(spec, schema, inject) if not is_async else (False, "async")
+    inline, why = _way(spec) if not is_async else (False, "async")
     return BranchPlan(
         name=spec.name,
         path=spec.path,
@@ -269,15 +269,13 @@ def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
     )
 
 
-def _way(spec: BranchSpec, schema: Schema, inject: tuple[str, ...]) -> tuple[bool, str]:
+def _way(spec: BranchSpec) -> tuple[bool, str]:
     """Decide whether a plain router is called on the event loop; and why."""
     if spec.inline is not None:
         return spec.inline, f"declared by inline={spec.inline}"
-    # A program without plain routers doesn't pay for the import.
-    from actorgraph.plan.quick_functions import judge
-
-    verdict = judge(spec.path, schema.source, inject)
-    return verdict.quick, verdict.why
+    if calls.only_reads(spec.path):
+        return True, "only reads the state"
+    return False, "a plain function"
 
 
 def _routes(ends: Mapping[Any, str]) -> Mapping[str, str]:

@@ -25,12 +25,14 @@ class CallDuration:
 
     Attributes:
         seconds: duration of its last call in a worker thread; infinite before the first.
+        slow_calls: of a router, how many of its last calls were slow, in a row.
     """
 
-    __slots__ = ("seconds",)
+    __slots__ = ("seconds", "slow_calls")
 
     def __init__(self) -> None:
         self.seconds = math.inf
+        self.slow_calls = 0
 
 
 @dataclass(frozen=True, slots=True)

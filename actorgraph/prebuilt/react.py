@@ -13,6 +13,7 @@ from actorgraph.internals import (
     class_annotations,
     get_config,
     get_runtime,
+    mark_only_reads,
     old_names,
 )
 from actorgraph.messages import add_messages, answer_open_calls
@@ -130,6 +131,7 @@ def with_messages(state: Any, messages: Sequence[Any]) -> Any:
     return state.model_copy(update={"messages": list(messages)})
 
 
+@mark_only_reads
 def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tools", "__end__"]:
     """Route to "tools" if the last message has tool calls, else to the end.
 

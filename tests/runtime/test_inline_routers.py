@@ -1,14 +1,16 @@
-"""Plain routers on the event loop, by proof or by declaration; the others in worker threads."""
+"""Plain routers on the event loop, by declaration; the others in worker threads."""
 
 import threading
 import warnings
 from contextvars import ContextVar
+from functools import partial, wraps
 from typing import TypedDict
 
 import pytest
 
 from actorgraph import END, START, StateGraph
-from actorgraph.errors import SlowRouterWarning
+from actorgraph.errors import GraphBuildError, SlowRouterWarning
+from actorgraph.prebuilt import create_react_agent, tools_condition
 
 CLOCK = "actorgraph.runtime.task.calling.perf_counter"
 NAME: ContextVar[str] = ContextVar("name", default="")
@@ -19,7 +21,7 @@ class State(TypedDict):
 
 
 def here(seen):
-    """A router that notes its thread, which a proof can't accept."""
+    """A router that notes its thread."""
 
     def route(state: State) -> str:
         seen.append(threading.get_ident())
@@ -45,30 +47,14 @@ class TestThread:
     @pytest.mark.parametrize(("inline", "same"), [(True, True), (False, False), (None, False)])
     async def test_a_router_runs_where_it_was_declared(self, inline, same):
         """
-        `inline=True` calls the router on the loop, `inline=False` in a worker thread, and without
-        a proof the thread is the default.
+        `inline=True` calls the router on the loop, `inline=False` in a worker thread, which is
+        the default.
         """
         seen: list[int] = []
 
         await graph(here(seen), inline).ainvoke({"x": "a"})
 
         assert [thread == threading.get_ident() for thread in seen] == [same]
-
-    async def test_a_proven_router_needs_no_thread(self, monkeypatch):
-        """
-        A router that only reads the state starts no worker thread.
-        """
-
-        def route(state: State):
-            return END if state["x"].endswith("!") else "a"
-
-        def refuse(*given, **named):
-            raise AssertionError("a worker thread was used")
-
-        compiled = graph(route)
-        monkeypatch.setattr("anyio.to_thread.run_sync", refuse)
-
-        assert await compiled.ainvoke({"x": "a"}) == {"x": "a!"}
 
     async def test_an_update_asks_a_router_there_too(self):
         """
@@ -84,6 +70,82 @@ class TestThread:
             await compiled.aupdate_state("t", {"x": "b"}, as_node="a")
 
         assert seen == [threading.get_ident()]
+
+
+class TestPlan:
+    def test_the_plan_holds_what_was_declared(self):
+        """
+        The topology names for each router the place of its calls, and why it is that.
+        """
+
+        def quick(state):
+            return state["x"]
+
+        def slow(state):
+            return input(state["x"])
+
+        async def later(state):
+            return END
+
+        builder = StateGraph(dict).add_node("a", quick).add_node("b", quick)
+        builder.add_conditional_edges("a", quick, ["b", END])
+        builder.add_conditional_edges("b", later, [END])
+        builder.add_conditional_edges("b", partial(quick), [END], inline=False)
+        builder.set_conditional_entry_point(slow, ["a"], inline=True)
+
+        found = {
+            (row["node"], row["name"]): (row["called_on"], row["why"])
+            for row in builder.compile().topology()["routers"]
+        }
+
+        assert found == {
+            (START, "slow"): ("event loop", "declared by inline=True"),
+            ("a", "quick"): ("worker thread", "a plain function"),
+            ("b", "later"): ("event loop", "async"),
+            ("b", "quick"): ("worker thread", "declared by inline=False"),
+        }
+
+    @pytest.mark.parametrize("inline", ["yes", [], 2])
+    def test_a_wrong_declaration_is_refused(self, inline):
+        """
+        `inline` is a bool or None; the error names the router, its node and the value.
+        """
+        builder = StateGraph(dict).add_node("a", lambda state: state)
+
+        with pytest.raises(GraphBuildError) as caught:
+            builder.add_conditional_edges("a", here([]), [END], inline=inline)
+
+        assert caught.value.what == (
+            f"inline of 'route' behind node 'a' must be True, False or None, got {inline!r}"
+        )
+
+    def test_our_own_routers_are_called_on_the_loop(self):
+        """
+        `tools_condition` and the routers of agents only read messages: they need no thread. A
+        program's wrapper of one may do more.
+        """
+
+        def tool(x: str) -> str:
+            """Return it."""
+            return x
+
+        def hook(state):
+            return {}
+
+        @wraps(tools_condition)
+        def wrapper(state):
+            return tools_condition(state)
+
+        agents = [
+            create_react_agent(print, [tool]),
+            create_react_agent(print, [tool], version="v1", post_model_hook=hook),
+        ]
+        rows = [row for agent in agents for row in agent.topology()["routers"]]
+        others = [graph(each).topology()["routers"][0] for each in (tools_condition, wrapper)]
+
+        assert len(rows) >= 2
+        assert [row["why"] for row in rows if row["called_on"] != "event loop"] == []
+        assert [row["called_on"] for row in others] == ["event loop", "worker thread"]
 
 
 @pytest.mark.parametrize("inline", [True, False])

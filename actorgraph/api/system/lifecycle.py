@@ -23,6 +23,7 @@ from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.owners import forget_owners, learn_process, new_owner
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
+from actorgraph.runtime.task.router_threads import RouterThreads
 from actorgraph.values.dispatch import News
 from actorgraph.values.systems import DropOwner
 
@@ -47,7 +48,7 @@ class LifecycleMethods(RecoveryMethods):
             host, owner = host_of(self.saver), new_owner()
             self._owners.add(owner)
             if self._max_threads is not None:
-                actor.limiter = anyio.CapacityLimiter(self._max_threads)
+                actor.threads = RouterThreads(anyio.CapacityLimiter(self._max_threads))
             if self._keeps:
                 # Before any run is accepted: rows of runs refer to their owner's lease.
                 self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)

@@ -19,7 +19,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 from actorgraph.cli.doctor.facts import CallFact, KeyFact
-from actorgraph.internals import FunctionNode, syntax_of
+from actorgraph.cli.doctor.function_source import FunctionNode, syntax_of
 
 DEPTH_MAX = 3
 """Functions of the program between a node and a call that are looked into."""

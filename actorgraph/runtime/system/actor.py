@@ -72,7 +72,8 @@ from actorgraph.runtime.system.lent_slots import ENTERED, LentSlots
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
-from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER, thread_limiter
+from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_THREADS, thread_limiter
+from actorgraph.runtime.task.router_threads import RouterThreads
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
@@ -106,7 +107,7 @@ class SystemActor:
         followers: thread id -> functions to call with each new run, or with None at a drain.
         on_left: functions to call with each run that is settled.
         on_held: functions to call with each run that another system keeps from its thread.
-        limiter: limits the worker threads of sync nodes; None without `max_threads`.
+        threads: for plain functions, and their limiter; None without `max_threads`.
         watchdog: of the event loop; None without `loop_limit_s`.
         lent: the slots of runs that wait for other runs of the system.
         trials: begins the runs that may be what kills processes.
@@ -138,7 +139,7 @@ class SystemActor:
         self.followers: dict[str, list[Callable[[Job | None], None]]] = {}
         self.on_left: list[Callable[[Job], None]] = []
         self.on_held: list[Callable[[Job], None]] = []
-        self.limiter: anyio.CapacityLimiter | None = None
+        self.threads: RouterThreads | None = None
         self.watchdog: LoopWatchdog | None = None
         self.lent = LentSlots(self._fill)
         self.trials = Trials(
@@ -472,7 +473,7 @@ class SystemActor:
 
     def _enter(self, job: Job) -> None:
         """Set up the context of a run's task."""
-        SYSTEM_LIMITER.set(None if self.limiter is None else (current_loop(), self.limiter))
+        SYSTEM_THREADS.set(None if self.threads is None else (current_loop(), self.threads))
         self.lent.enter(job, thread_limiter())
         SYSTEM_LEASE.set(
             None if self.lease is None else partial(self.lease, job.row.owner or self.owner)

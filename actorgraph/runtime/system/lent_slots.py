@@ -17,7 +17,7 @@ import anyio
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.system.run_waits import Waiter, checked_wait, note_begun, note_left
-from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER
+from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_THREADS
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.runtime.task.waiting_threads import is_busy, lend, take_back
 
@@ -129,7 +129,7 @@ class LentSlots:
 
 
 _SLOT: ContextVar[tuple[LentSlots, _Holder] | None] = ContextVar("actorgraph_slot", default=None)
-ENTERED: tuple[ContextVar[Any], ...] = (SYSTEM_LIMITER, SYSTEM_LEASE, _SLOT)
+ENTERED: tuple[ContextVar[Any], ...] = (SYSTEM_THREADS, SYSTEM_LEASE, _SLOT)
 """The variables of a run's task that its nodes have too."""
 
 

@@ -93,7 +93,7 @@ def statistics_of(
         supersteps=actor.counts["supersteps"] + sum(j.supersteps for j in actor.jobs.values()),
         left={status: count for status, count in actor.counts.items() if status not in _FLOWS},
         draining=actor.draining,
-        worker_threads=None if actor.limiter is None else actor.limiter.borrowed_tokens,
+        worker_threads=None if actor.threads is None else actor.threads.limiter.borrowed_tokens,
         loop_held=0 if watch is None else watch.held,
         loop_held_by="" if watch is None else watch.culprit,
         unsaved_bytes=unsaved,

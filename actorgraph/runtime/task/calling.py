@@ -1,17 +1,17 @@
 """Call a node: with its injected arguments, in its own context, in a thread if it is sync.
 
 `call_function` chooses the thread of a plain function: that of a blocking call that runs its graph
-itself (`runtime.stepper`), or of one of its helpers; else a worker thread (`runtime.task.hops`), of
-which `thread_limiter` allows some at once.
+itself (`runtime.stepper`), or of one of its helpers; else a worker thread (`runtime.task.hops`), of which
+`thread_limiter` allows some at once. The plain routers of async nodes share one
+(`runtime.task.router_threads`).
 
 An exception group of a node counts as its interrupts if it holds nothing else; otherwise as its
 other errors. Cached nodes: the node's own writes are cached, and its conditional edges are
 evaluated anew, with the graph and the state of the run that uses them.
 
-A plain router is called on the event loop by proof or by declaration (`BranchPlan.inline`); the
-clock never changes where it is called, it only finds a declaration that doesn't hold. In a blocking
-call's own thread, and with its node in a worker thread, it holds up no event loop, however long it
-takes.
+A plain router is called on the event loop by declaration only (`BranchPlan.inline`); the clock
+never changes that, it only finds a declaration that doesn't hold. In a blocking call's own thread,
+and with its node in a worker thread, it holds up no event loop, however long it takes.
 """
 
 import inspect
@@ -40,6 +40,7 @@ from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.result_cache import CachedPlace
+from actorgraph.runtime.task.router_threads import RouterThreads
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
 from actorgraph.runtime.task.waiting_threads import BUSY
@@ -67,28 +68,33 @@ MAX_THREADS = 256
 """Worker threads for sync nodes, per event loop. Anyio's default of 40, shared with the
 application, deadlocks when 40 sync nodes each wait for a subgraph with a sync node."""
 
-_LIMITERS: WeakKeyDictionary[object, anyio.CapacityLimiter] = WeakKeyDictionary()
-"""Of each event loop; anyio's RunVar takes three times as long to find it."""
-SYSTEM_LIMITER: ContextVar[tuple[object, anyio.CapacityLimiter] | None] = ContextVar(
+_THREADS: WeakKeyDictionary[object, RouterThreads] = WeakKeyDictionary()
+"""Of each event loop, with its limiter; anyio's RunVar takes three times as long to find one."""
+SYSTEM_THREADS: ContextVar[tuple[object, RouterThreads] | None] = ContextVar(
     "actorgraph_system_threads", default=None
 )
-"""Set in the runs of an ActorSystem with `max_threads`: its event loop, and its limiter."""
+"""Set in the runs of an ActorSystem with `max_threads`: its event loop, and its threads."""
 SYSTEM_LEASE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar(
     "actorgraph_system_lease", default=None
 )
 """Set in the runs of an ActorSystem with a lease: returns while that holds, else never."""
 
 
-def thread_limiter() -> anyio.CapacityLimiter:
-    """The limiter for sync nodes: the ActorSystem's in its loop, or the running loop's."""
-    own, loop = SYSTEM_LIMITER.get(), current_loop()
+def router_threads() -> RouterThreads:
+    """The threads for routers: the ActorSystem's in its loop, or the running loop's."""
+    own, loop = SYSTEM_THREADS.get(), current_loop()
     # A node's function may run graphs on another loop: a limiter can't be waited for there.
     if own is not None and own[0] is loop:
         return own[1]
-    limiter = _LIMITERS.get(loop)
-    if limiter is None:
-        limiter = _LIMITERS[loop] = anyio.CapacityLimiter(MAX_THREADS)
-    return limiter
+    threads = _THREADS.get(loop)
+    if threads is None:
+        threads = _THREADS[loop] = RouterThreads(anyio.CapacityLimiter(MAX_THREADS))
+    return threads
+
+
+def thread_limiter() -> anyio.CapacityLimiter:
+    """The limiter for sync nodes: the ActorSystem's in its loop, or the running loop's."""
+    return router_threads().limiter
 
 
 class InContext(Generic[T]):
@@ -270,10 +276,12 @@ async def branch_writes(
                 answer = call_inline(node.name, branch, seen, extra)
                 if inspect.isawaitable(answer):
                     answer = wait_for(answer) if here else await answer
+            elif here or branch.is_async or steps_here():
+                answer = await call_function(branch.path, branch.is_async, seen, extra, here=here)
             else:
-                answer = await call_function(
-                    *(branch.path, branch.is_async, seen, extra, branch.duration), here=here
-                )
+                answer = await router_threads().call(branch, seen, extra)
+                if type(answer) not in _NO_AWAITABLES and inspect.isawaitable(answer):
+                    answer = await answer
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -343,7 +351,6 @@ async def call_function(
     is_async: bool,
     given: Any,
     extra: dict[str, Any],
-    duration: CallDuration | None = None,
     *,
     here: bool = False,
 ) -> Any:
@@ -352,7 +359,6 @@ async def call_function(
     Args:
         given: the positional argument.
         extra: keyword arguments.
-        duration: of a plain one; see `hop`.
         here: whether this thread has no loop, and may block.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
@@ -366,7 +372,7 @@ async def call_function(
     async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
         return (function(given, **extra),)
 
-    (returned,) = await in_thread(call, duration)
+    (returned,) = await in_thread(call)
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -558,7 +564,7 @@ def _warn(node: str, branch: BranchPlan, took: float) -> None:
     warn(
         f"the router {branch.name!r} of node {node!r} held up the event loop for "
         f"{took * 1000:.0f} ms; it is called there because: {branch.why}\n"
-        "  Do this: add_conditional_edges(..., inline=False) calls it in a worker thread; or "
+        "  Do this: leave inline=True out, or give inline=False, to call it in a worker thread; or "
         "make it async and await what it waits for",
         SlowRouterWarning,
         about=path,

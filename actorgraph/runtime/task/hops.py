@@ -54,8 +54,8 @@ async def hop(
         limiter: counts the calls.
         duration: of this function; learns how long the call takes. None if it isn't known.
     """
-    names = None if threadlocals is None or on_trio() else _names()
-    if names is None:
+    found = None if on_trio() else names()
+    if found is None:
         return await _anyio_hop(work, limiter)
     borrower = object()
     try:
@@ -63,7 +63,7 @@ async def hop(
     except anyio.WouldBlock:
         await limiter.acquire_on_behalf_of(borrower)
     try:
-        call = _Call(work, duration, *names)
+        call = _Call(work, duration, *found)
         if duration is not None and duration.seconds <= QUICK_S and call.ends_soon():
             return call.result()
         return await call.end()
@@ -85,6 +85,11 @@ async def _anyio_hop(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T
         )
     finally:
         abandoned = True
+
+
+def names() -> tuple[Any, Any] | None:
+    """As `_names`; None if the first of them is missing."""
+    return None if threadlocals is None else _names()
 
 
 @cache

@@ -17,7 +17,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FILE_CHARACTERS_MAX = 2_000_000
 _TREES_MAX = 4
-"""Parsed files to keep: a graph's routers are usually in one or two."""
+"""Parsed files to keep: a graph's functions are usually in one or two."""
 
 
 def syntax_of(function: FunctionType) -> FunctionNode | None:
