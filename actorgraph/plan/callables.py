@@ -57,7 +57,7 @@ _ONLY_READS = "only_reads"
 
 def mark_only_reads(router: T) -> T:
     """Mark a router of this library that only reads the state: the event loop may call it."""
-    # Its value tells it from a wrapper of it, to which `functools.wraps` copies the attribute.
+    # Not True: `functools.wraps` copies the attribute to a wrapper, which may do more.
     setattr(router, _ONLY_READS, router)
     return router
 

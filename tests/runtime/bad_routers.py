@@ -1,8 +1,8 @@
 """Routers of all kinds that may block, and a stand-in for everything that they wait for.
 
-The routers are in `routers/blocking.txt`: text, because a linter would refuse most of it. Whatever
-they ask, a client, a file, a lock, a value of the state, is an object whose every use waits for one
-gate, so that a test sees all of them wait at once, and lets them go.
+The routers are in `routers/blocking.txt`: text, because a linter would refuse most of it. A
+client, a file, a lock, a value of the state that they ask is an object whose every use waits for
+one gate, so that a test sees all of them wait at once, and lets them go.
 """
 
 import importlib.util

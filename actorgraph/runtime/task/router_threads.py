@@ -44,7 +44,7 @@ SLOW_CALLS: Final = 3
 """After so many calls in a row that lasted longer than `LOOK_S`, a router hops alone."""
 
 
-class _Call:
+class _RouterCall:
     """A call of a router.
 
     Attributes:
@@ -98,7 +98,7 @@ class _Call:
             del error  # its traceback holds this frame
 
 
-class _Asyncio:
+class _AsyncioLoop:
     """An asyncio loop, for one worker thread; and the waits of its tasks."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class _Asyncio:
         self._token = anyio.lowlevel.current_token()
 
     @staticmethod
-    def wait(call: _Call) -> Awaitable[object]:
+    def wait(call: _RouterCall) -> Awaitable[object]:
         """Wait for `wake`."""
         found = hops.names()
         state = None if found is None else found[1].get(asyncio.current_task())
@@ -115,12 +115,12 @@ class _Asyncio:
         return call.waiter
 
     @staticmethod
-    def wake(call: _Call) -> None:
+    def wake(call: _RouterCall) -> None:
         """Let the task go on."""
         if not call.waiter.done():
             call.waiter.set_result(None)
 
-    def enter(self, call: _Call) -> None:
+    def enter(self, call: _RouterCall) -> None:
         """Let `from_thread` find the loop and the cancellation, in the worker thread."""
         here = hops.threadlocals
         here.current_token, here.current_cancel_scope = self._token, call.scope
@@ -143,15 +143,15 @@ class _Asyncio:
         self._loop.call_later(LOOK_S, work)
 
 
-class _Trio:
-    """As `_Asyncio`, for trio."""
+class _TrioLoop:
+    """As `_AsyncioLoop`, for trio."""
 
     def __init__(self) -> None:
         self._loop: Any = _trio().lowlevel.current_trio_token()
         self._token = anyio.lowlevel.current_token()
 
     @staticmethod
-    def wait(call: _Call) -> Awaitable[object]:
+    def wait(call: _RouterCall) -> Awaitable[object]:
         lowlevel = _trio().lowlevel
 
         def abort(cancellation: Any) -> Any:
@@ -162,11 +162,11 @@ class _Trio:
         return lowlevel.wait_task_rescheduled(abort)
 
     @staticmethod
-    def wake(call: _Call) -> None:
+    def wake(call: _RouterCall) -> None:
         if not call.abandoned:
             _trio().lowlevel.reschedule(call.waiter)
 
-    def enter(self, call: _Call) -> None:
+    def enter(self, call: _RouterCall) -> None:
         hops.threadlocals.current_token = self._token
         data = _trio_data()
         data.token, data.abandon_on_cancel = self._loop, True
@@ -193,18 +193,18 @@ def _trio() -> Any:
 
 
 def _trio_data() -> Any:
-    """What trio knows of a worker thread; None for a trio that lacks it."""
+    """The place where trio notes a worker thread's loop; None for a trio that lacks it."""
     return getattr(sys.modules.get("trio._threads"), "PARENT_TASK_DATA", None)
 
 
-def _kind_of_loop() -> type[_Asyncio] | type[_Trio] | None:
+def _kind_of_loop() -> type[_AsyncioLoop] | type[_TrioLoop] | None:
     if on_trio():
         usable = hops.threadlocals is not None and _trio_data() is not None
-        return _Trio if usable else None
-    return None if hops.names() is None else _Asyncio
+        return _TrioLoop if usable else None
+    return None if hops.names() is None else _AsyncioLoop
 
 
-class _Thread:
+class _RouterThread:
     """A worker thread that calls routers.
 
     Attributes:
@@ -215,10 +215,10 @@ class _Thread:
 
     __slots__ = ("closed", "current", "loop", "seen")
 
-    def __init__(self, loop: _Asyncio | _Trio) -> None:
+    def __init__(self, loop: _AsyncioLoop | _TrioLoop) -> None:
         self.loop = loop
-        self.current: _Call | None = None
-        self.seen: _Call | None = None
+        self.current: _RouterCall | None = None
+        self.seen: _RouterCall | None = None
         self.closed = False
 
 
@@ -232,9 +232,9 @@ class RouterThreads:
     def __init__(self, limiter: anyio.CapacityLimiter) -> None:
         self.limiter = limiter
         self._kind = _kind_of_loop()
-        self._waiting: deque[_Call] = deque()
-        self._ended: deque[_Call] = deque()
-        self._open: _Thread | None = None
+        self._waiting: deque[_RouterCall] = deque()
+        self._ended: deque[_RouterCall] = deque()
+        self._open: _RouterThread | None = None
         self._looks = False
 
     async def call(self, branch: BranchPlan, seen: Any, extra: dict[str, Any]) -> Any:
@@ -246,7 +246,7 @@ class RouterThreads:
         Returns: its answer, which may be an awaitable.
         Raises: its error.
         """
-        call = _Call(branch, seen, extra)
+        call = _RouterCall(branch, seen, extra)
         kind = self._kind
         if branch.duration.slow_calls >= SLOW_CALLS:
             kind = None
@@ -264,9 +264,9 @@ class RouterThreads:
 
     # --- in the loop's thread ---
 
-    def _start(self, loop: _Asyncio | _Trio) -> bool:
+    def _start(self, loop: _AsyncioLoop | _TrioLoop) -> bool:
         """Start a thread that takes what waits; False if there can't be one now."""
-        thread = _Thread(loop)
+        thread = _RouterThread(loop)
         try:
             self.limiter.acquire_on_behalf_of_nowait(thread)
         except anyio.WouldBlock:
@@ -297,7 +297,7 @@ class RouterThreads:
         # Also after a thread is closed, which may have taken another call at the last moment.
         thread.loop.call_later(self._look)
 
-    def _replace(self, thread: _Thread) -> None:
+    def _replace(self, thread: _RouterThread) -> None:
         """Let another thread take what waits."""
         self._open = None
         if self._waiting and not self._start(thread.loop):
@@ -308,11 +308,11 @@ class RouterThreads:
         while self._ended:
             self._wake(self._ended.popleft())
 
-    def _wake(self, call: _Call) -> None:
+    def _wake(self, call: _RouterCall) -> None:
         assert self._kind is not None
         self._kind.wake(call)
 
-    def _end(self, thread: _Thread) -> None:
+    def _end(self, thread: _RouterThread) -> None:
         """Note that a thread has ended."""
         self._answer()
         self.limiter.release_on_behalf_of(thread)
@@ -321,7 +321,7 @@ class RouterThreads:
 
     # --- in the worker thread ---
 
-    def _serve(self, thread: _Thread) -> Callable[[], None]:
+    def _serve(self, thread: _RouterThread) -> Callable[[], None]:
         while self._waiting and not thread.closed:
             try:
                 call = self._waiting.popleft()
