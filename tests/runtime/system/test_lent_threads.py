@@ -90,7 +90,7 @@ async def test_a_plain_node_that_waits_lends_its_thread(how: str, threads: int):
                 for _ in range(1 if how == "batch" else threads)
             ]
             found = [(await run.result())["done"] for run in runs]
-        limiter = house.system._actor.limiter  # noqa: SLF001 - what was lent is taken back
+        limiter = house.system._actor.threads.limiter  # noqa: SLF001 - lent ones are taken back
         assert limiter.total_tokens == threads
 
     assert found == [[0, 1, 2]] * len(runs)
