@@ -19,6 +19,7 @@ from actorgraph.api.streams.formats import printer_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import start_beside
+from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
@@ -113,19 +114,16 @@ class GraphRuns(msgspec.Struct, frozen=True):
         subgraphs = False
         if not options.keys() <= CALL_NAMES:
             call, subgraphs = invoke_options(options)
-        shown: Any = {**call, "output_keys": self._output_keys(call), "subgraphs": subgraphs}
+        shown: Any = {
+            **call,
+            "output_keys": chunk_keys(self.graph.plan, call),
+            "subgraphs": subgraphs,
+        }
         program: Any = self.graph
         return program.astream(given, config, stream_mode=stream_mode, version=version, **shown)
 
     async def _chunks(self, *call: Any) -> list[Any]:
         return await self._stream(*call).read_all()
-
-    def _output_keys(self, call: CallOptions) -> str | Sequence[str]:
-        """Return the keys of a call's chunks: those that it names, else the graph's output."""
-        keys, plan = call.get("output_keys"), self.graph.plan
-        if keys is not None:
-            return keys
-        return plan.output_keys[0] if plan.bare_output else plan.output_keys
 
     async def _outcome(
         self, make_launch: Callable[[], Launch], output_keys: object, version: str
@@ -176,3 +174,11 @@ class GraphRuns(msgspec.Struct, frozen=True):
         refuse_breakpoints("amap_threads", self.graph.plan, call)
         threads = GraphThreads(self.graph, plan, BatchCall.of(options, call))
         return ThreadBatch(plan, threads, lambda work: start_beside(work.serve, work.ended))
+
+
+def chunk_keys(plan: Plan, call: CallOptions) -> str | Sequence[str]:
+    """Return the keys of a call's chunks: those that it names, else the graph's output."""
+    keys = call.get("output_keys")
+    if keys is not None:
+        return keys
+    return plan.output_keys[0] if plan.bare_output else plan.output_keys

@@ -8,9 +8,10 @@ have another base, so an attribute that is set on `Pregel` is set on theirs. Whi
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.graph_runs import chunk_keys
 from actorgraph.api.graph.pregel import EveryGraph, Pregel
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.commands import GraphOutput
@@ -71,7 +72,7 @@ class _Gathered:
         self._values: Any = None
         self._asked: list[Any] = []
         self._chunks: list[Any] = []
-        keys = graph._output_keys(given)  # noqa: SLF001 - as `ainvoke` has them
+        keys = chunk_keys(graph.plan, cast("Any", given))
         self.options = {**given, "output_keys": keys, "stream_mode": mode}
         if self._whole:
             self.options |= {"stream_mode": ["updates", "values"], "version": "v1"}
