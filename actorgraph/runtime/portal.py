@@ -22,6 +22,7 @@ from actorgraph.errors import RunningLoopError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.errors.warning_places import BLOCKED
 from actorgraph.loops import blocking_allowed, in_event_loop
+from actorgraph.runtime.mailbox import Mailbox
 
 T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0
@@ -165,6 +166,32 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
             future.cancel()
             concurrent.futures.wait([future])
         raise
+
+
+async def awaited(function: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Run an async function in the portal, and wait for its end in a stepper's coroutine.
+
+    A cancellation, or the error of a signal's handler, cancels the function and waits for its end.
+    """
+    ends: Mailbox[CallResult[T] | None] = Mailbox()
+
+    async def serve() -> None:
+        ended: CallResult[T] | None = None
+        try:
+            ended = await call_result(function, *args)
+        finally:
+            ends.put(ended)
+
+    future = _PORTAL.get().start_task_soon(serve)
+    try:
+        ended = await ends.get()
+    except BaseException:
+        future.cancel()
+        await ends.get()
+        raise
+    if ended is None:  # the portal's loop has been stopped
+        raise concurrent.futures.CancelledError
+    return ended.value()
 
 
 def read_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: Any) -> T:

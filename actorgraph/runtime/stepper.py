@@ -226,7 +226,7 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
 
 
 def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:
-    """Run a coroutine in a worker thread, and wait for its end in this one."""
+    """Run a coroutine in a worker thread, and wait for its end; in this one if there is none."""
     ended, errors = threading.Event(), []
 
     def serve() -> None:
@@ -239,8 +239,11 @@ def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:
 
     context = copy_context()
     above.inner = stepper
-    worker_threads.start(lambda: context.run(serve))
     try:
+        try:
+            worker_threads.start(lambda: context.run(serve))
+        except RuntimeError:  # the system has no more threads
+            return stepper.run()
         try:
             ended.wait()
         except BaseException:
@@ -265,7 +268,8 @@ async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]])
     """Run async functions at the same time: the first in this thread, others in worker threads.
 
     Each in a copy of this context. The first failure cancels the others, and isn't held up by
-    functions of the program that go on in their threads.
+    functions of the program that go on in their threads. Those for which the system has no thread
+    follow the first one here.
 
     Raises: the first failure.
     """
@@ -280,13 +284,21 @@ async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]])
         else:
             ends.put(None)
 
-    for work in works[1:]:
-        context = copy_context()
-        stepper = Stepper(context.run(work))
-        steppers.append(stepper)
-        worker_threads.start(partial(serve, stepper, context))
+    here = [works[0]]
     try:
-        await _InCopy(works[0]())
+        for work in works[1:]:
+            context = copy_context()
+            coroutine = context.run(work)
+            stepper = Stepper(coroutine)
+            try:
+                worker_threads.start(partial(serve, stepper, context))
+            except RuntimeError:  # the system has no more threads
+                coroutine.close()
+                here.append(work)
+            else:
+                steppers.append(stepper)
+        for work in here:
+            await _InCopy(work())
         for _ in steppers:
             if (error := await ends.get()) is not None:
                 raise error

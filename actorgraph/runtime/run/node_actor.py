@@ -3,6 +3,8 @@
 Receives   tasks, from the supervisor, only as many as the run's and the node's limits allow
 Sends      exactly one event per task: succeeded, failed, interrupted, drained, escaped, cancelled
 Order      a task that comes while another one runs is run concurrently, in a child task
+Loops      in a blocking call that runs its graph itself, an async `@task` function, and a task with
+           a time limit, are performed in the portal's loop
 Ends       when the run ends; `cancel` stops running calls, and each task still sends its event
 """
 
@@ -30,6 +32,7 @@ from actorgraph.errors import (
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,
@@ -261,6 +264,9 @@ class NodeActor:
         Raises: a cancellation that ends the run.
         """
         task = start.task
+        needs_loop = task.timeout is not None or (self._node.is_async and task.path[-1] == CALL)
+        if needs_loop and steps_here():
+            return await portal.awaited(self.outcome, start)
         scope: TaskScope | None = None
         try:
             while True:

@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.stepper import stepper_here, steps_here
 from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
@@ -76,8 +77,19 @@ class LiveStream:
     async def pace_shielded(self) -> None:
         """`pace`, shielded: used between an `await` of a node and its result.
 
-        A cancellation raised there would discard the result of an operation that has happened.
+        A cancellation raised there would discard the result of an operation that has happened. In
+        a stepper it ends this wait, because the run that leaves has no reader, and comes again at
+        the next one.
         """
+        stepper = stepper_here() if steps_here() else None
+        if stepper is not None:
+            try:
+                await self._broadcast.wait_room()
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised where the task waits next
+                stepper.error = error
+            return
         with anyio.CancelScope(shield=True):
             await self._broadcast.wait_room()
 
