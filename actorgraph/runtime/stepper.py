@@ -68,7 +68,7 @@ class Stepper(Generic[T]):
         self.scope: Any = None
         self.error: BaseException | None = None
         self.depth = self.thread = 0
-        self.in_function = False
+        self.in_function = self.is_lent = False
         self.ended = False
         self.value: T | None = None
 

@@ -11,6 +11,7 @@ from actorgraph import START, InMemorySaver, Send, StateGraph
 from actorgraph.graph import MessagesState
 from actorgraph.messages import AIMessage, HumanMessage
 from actorgraph.prebuilt import ToolNode
+from actorgraph.runtime.helping import LentThreads
 from actorgraph.runtime.run import blocking_supervisor
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultySaver
@@ -243,7 +244,7 @@ class TestFewThreads:
         """
         Helpers of all calls of a process are counted together.
         """
-        monkeypatch.setattr(blocking_supervisor, "_LENT", threading.BoundedSemaphore(2))
+        monkeypatch.setattr(blocking_supervisor, "LENT", LentThreads(2))
         lock, running, most, both = threading.Lock(), [0], [0], threading.Barrier(2)
 
         def function() -> None:

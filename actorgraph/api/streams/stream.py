@@ -134,8 +134,20 @@ class _StreamedRun:
         return None if self._supervisor is None else self._supervisor.statistics()
 
 
-def _finish(stepper: Stepper[None]) -> None:
+def _leave(run: _StreamedRun, stepper: Stepper[None]) -> None:
+    """End a run that is left early: here, unless nothing may block here."""
+    try:
+        if not (in_event_loop() or sys.is_finalizing()):
+            run.cancel()
+            stepper.run()
+    finally:
+        if not stepper.ended:  # nor by a signal's error that came before it could be held
+            worker_threads.start(lambda: _finish(run, stepper))
+
+
+def _finish(run: _StreamedRun, stepper: Stepper[None]) -> None:
     with suppress(BaseException):
+        run.cancel()
         stepper.run()
 
 
@@ -247,11 +259,7 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
         finally:
             self._ended = True
             if not stepper.ended:
-                run.cancel()
-                if in_event_loop() or sys.is_finalizing():
-                    worker_threads.start(lambda: _finish(stepper))
-                else:
-                    stepper.run()
+                _leave(run, stepper)
 
     async def read_all(self) -> list[ChunkT]:
         """Run to the end; returns all chunks, and raises as `__anext__`.

@@ -20,11 +20,13 @@ import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any, Final, assert_never
 
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.helping import LENT, MAX_THREADS
 from actorgraph.runtime.mailbox import Mailbox, pause
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.run.supervisor import Supervisor, break_cycles
@@ -48,6 +50,7 @@ from actorgraph.values.run import (
     StartTask,
     StepTimedOut,
     TaskCancelled,
+    TaskFailed,
 )
 from actorgraph.values.stream_items import namespace_of
 
@@ -57,9 +60,6 @@ PATIENCE_S: Final = 0.0005
 NO_THREAD_S: Final = 0.02
 """Seconds until a thread is asked for again, if the last one could not be had."""
 
-MAX_THREADS: Final = 256
-_LENT: Final = threading.BoundedSemaphore(MAX_THREADS)
-"""The helpers of all calls of this process."""
 
 Due = tuple[NodeActor, StartTask]
 
@@ -114,6 +114,8 @@ class BlockingSupervisor(Supervisor):
                 await self._leave_here()
             raise
         finally:
+            if self._outcome is None:
+                self._stop_helping()
             self._release(self._crash or outcome)
             break_cycles(self._environment, self._calls, self._receipts)
         self._log_if_read(outcome)
@@ -183,8 +185,7 @@ class BlockingSupervisor(Supervisor):
             broadcast.wake_when_wanted(self._wakes)
             return broadcast.holds  # still, now that its reader wakes this thread
         if self._needs_helpers() and (self._helpers or self._begin_help()):
-            self._watch_due()
-            return True
+            return self._watch_due()
         return False
 
     def _take_due(self) -> Due | None:
@@ -204,6 +205,7 @@ class BlockingSupervisor(Supervisor):
             self._performs = None
             if self._was_stopped and self._stepper is not None:
                 self._stepper.uncancel()
+            self._was_stopped = False
         if self._broadcast is not None:
             self._broadcast.away -= 1
 
@@ -240,7 +242,11 @@ class BlockingSupervisor(Supervisor):
         """See `Supervisor.cancel`."""
         self._announce_leaving()
         self._events.append(CancelRequested(to_others))
-        self._pump()
+        if stepper_here() is None:
+            # In the main thread a signal's error could cut off this one: it holds none back.
+            self._pump_elsewhere()
+        else:
+            self._pump()
         self._wakes.put(None)
 
     # --- in any thread ---
@@ -252,8 +258,15 @@ class BlockingSupervisor(Supervisor):
             self._pump()
         elif not self._wakes.is_awaited and not self._may_wait(event):
             # The calling thread is in a function, which may wait for what follows from this.
-            worker_threads.start(self._pump)
+            self._pump_elsewhere()
         self._wakes.put(None)
+
+    def _pump_elsewhere(self) -> None:
+        """Handle the events that wait in a worker thread, or here if there is none."""
+        try:
+            worker_threads.start(self._pump)
+        except RuntimeError:  # the system has no more threads
+            self._pump()
 
     def _may_wait(self, event: Event) -> bool:
         """Whether nothing that the calling thread's function waits for can follow from an event."""
@@ -275,13 +288,16 @@ class BlockingSupervisor(Supervisor):
             if self._blocked or not self._handles.acquire(blocking=False):
                 return
             try:
-                self._blocked = not self._context.run(self._drain)
+                if not self._blocked:  # still, now that no other thread handles any
+                    self._blocked = not self._context.run(self._drain)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the caller raises it
                 self._crash = error
                 self._blocked = True
                 self._calls.close()  # a function may wait for one
             finally:
                 self._handles.release()
+            if self._stepper is None or self._stepper.thread != get_ident():
+                self._wakes.put(None)  # the calling thread may have found the lock taken
 
     def _drain(self) -> bool:
         """Handle events; return False before an effect that has to wait, or at the run's end."""
@@ -318,7 +334,8 @@ class BlockingSupervisor(Supervisor):
             case AnswerCall():
                 self._calls.answer(effect)
             case Emit():
-                return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
+                broadcast = self._broadcast  # another thread may take it away
+                return broadcast is None or broadcast.try_publish(effect.chunks)
             case CancelTasks(only):
                 self._cancel_tasks(only)
             case Finish():
@@ -337,8 +354,21 @@ class BlockingSupervisor(Supervisor):
             self._limited = self._state.step
             self._limit_at = time.monotonic() + (self._state.policy.step_timeout_s or math.inf)
         self._due.append((actor, start))
-        if (start.task.path[-1] == CALL and self._begin_help()) or self._performs is not None:
-            self._watch_due()
+        is_call = start.task.path[-1] == CALL
+        helps = is_call and self._begin_help()
+        if not is_call and self._performs is None:
+            return
+        if not self._watch_due() and is_call and not helps:
+            self._refuse(actor, start)
+
+    def _refuse(self, actor: NodeActor, start: StartTask) -> None:
+        """Let a `@task` call fail for which there is no thread: its caller may wait for it."""
+        with self._lock:
+            if (actor, start) not in self._due:  # a helper has taken it
+                return
+            self._due.remove((actor, start))
+        error = RuntimeError("can't start new thread")
+        self._events.append(_Ended(actor, TaskFailed(start.task.id, error)))
 
     def _cancel_tasks(self, only: Sequence[str]) -> None:
         with self._lock:
@@ -348,6 +378,7 @@ class BlockingSupervisor(Supervisor):
             helped = {i: h for i, h in self._helped.items() if not only or i in only}
             for identifier in helped:
                 del self._helped[identifier]
+                self._end_help()  # whose function goes on, and holds up no other
         for actor, start in gone:
             self._events.append(_Ended(actor, TaskCancelled(start.task.id)))
         for identifier, (actor, stepper) in helped.items():
@@ -362,7 +393,7 @@ class BlockingSupervisor(Supervisor):
 
     def _begin_help(self) -> bool:
         """Start a helper; returns whether there was a thread for it."""
-        if not _LENT.acquire(blocking=False):
+        if not LENT.take():
             return False
         with self._lock:
             self._helpers += 1
@@ -376,9 +407,10 @@ class BlockingSupervisor(Supervisor):
 
     def _end_help(self) -> None:
         self._helpers -= 1
-        _LENT.release()
+        LENT.give_back()
 
-    def _watch_due(self) -> None:
+    def _watch_due(self) -> bool:
+        """Have a watcher lend threads to the due tasks; returns whether there is one."""
         with self._lock:
             needed = bool(self._due) and not self._watched
             self._watched = self._watched or needed
@@ -387,13 +419,17 @@ class BlockingSupervisor(Supervisor):
                 worker_threads.start(self._watch)
             except RuntimeError:  # the system has no more threads
                 self._watched = False
+                return False
+        return True
 
     def _watch(self) -> None:
         """Lend threads while tasks wait and none ends."""
         seen, lent = self._ended, 1
         while True:
+            broadcast = self._broadcast
             with self._lock:
-                if not self._due:
+                # The calling thread begins it again when the reader wants more.
+                if not self._due or (broadcast is not None and broadcast.holds):
                     self._watched = False
                     return
             time.sleep(PATIENCE_S)
@@ -403,7 +439,7 @@ class BlockingSupervisor(Supervisor):
             count = min(lent, len(self._due))
             if not all(self._begin_help() for _ in range(count)):
                 time.sleep(NO_THREAD_S)
-            lent *= 2
+            lent = min(2 * lent, MAX_THREADS)
 
     def _help(self) -> None:
         """Perform tasks that wait, in a helper's thread."""
@@ -415,15 +451,27 @@ class BlockingSupervisor(Supervisor):
                     return
                 actor, start = self._due.popleft()
                 stepper = Stepper(actor.outcome(start))
-                self._helped[start.task.id] = actor, stepper
+                stepper.is_lent = True
+                entry = self._helped[start.task.id] = actor, stepper
             try:
                 event = stepper.run()
             except CancelledError:
                 event = TaskCancelled(start.task.id)
             self._ended += 1
             with self._lock:
-                known = self._helped.pop(start.task.id, None)
-            if known is not None:
-                self._events.append(_Ended(actor, event))
-                self._pump()
-                self._wakes.put(None)
+                if self._helped.get(start.task.id) is not entry:  # stopped: it counts no more
+                    return
+                del self._helped[start.task.id]
+            self._events.append(_Ended(actor, event))
+            self._pump()
+            self._wakes.put(None)
+
+    def _stop_helping(self) -> None:
+        """End what a run leaves behind that has crashed, or whose coroutine was closed."""
+        self._blocked = True
+        with self._lock:
+            self._due.clear()
+            for _, stepper in self._helped.values():
+                stepper.cancel()
+                self._end_help()
+            self._helped.clear()

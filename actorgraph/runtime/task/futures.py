@@ -11,7 +11,9 @@ import anyio.from_thread
 from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, RunningLoopError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import in_event_loop
+from actorgraph.runtime.helping import LENT
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.stepper import stepper_here
 from actorgraph.values.commands import Interrupt
 
 T = TypeVar("T")
@@ -136,6 +138,10 @@ class TaskFuture(concurrent.futures.Future[T]):
             )
         # Threads that wait for calls of sync tasks could take up the whole limit, and the tasks
         # that they wait for would never get a thread: a waiting thread doesn't count.
+        stepper = stepper_here()
+        if stepper is not None and stepper.is_lent:
+            self._wait_as_helper(timeout_s)
+            return
         limiter = self._limiter
         lends = limiter is not None and limiter.available_tokens < FEW_THREADS
         if limiter is not None and lends:
@@ -145,6 +151,13 @@ class TaskFuture(concurrent.futures.Future[T]):
         finally:
             if limiter is not None and lends:
                 _grow(limiter, -1)
+
+    def _wait_as_helper(self, timeout_s: float | None) -> None:
+        LENT.give_back()
+        try:
+            super().exception(timeout_s)
+        finally:
+            LENT.take_again()
 
     def _outcome(self) -> T:
         error = super().exception()

@@ -1,0 +1,228 @@
+"""`@task` calls of blocking calls: threads for them, their results, and who is woken by them."""
+
+import operator
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+from actorgraph import InMemorySaver, RetryPolicy, Send, SqliteSaver, StateGraph, step, task
+from actorgraph.errors import StepTimeoutError
+from actorgraph.runtime import worker_threads
+from actorgraph.runtime.helping import LENT, MAX_THREADS
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
+from actorgraph.values.run import CancelRequested
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, in_a_row
+
+MANY = MAX_THREADS + 20
+
+
+class State(TypedDict, total=False):
+    log: Annotated[list[Any], operator.add]
+    item: int
+
+
+@task
+def following(item: int) -> int:
+    return item + 1
+
+
+def spread(node: Any, count: int) -> StateGraph:
+    builder = StateGraph(State)
+    builder.add_node("spread", lambda _: {}).set_entry_point("spread")
+    builder.add_node("work", node)
+    items = range(count)
+    builder.add_conditional_edges("spread", lambda _: [Send("work", {"item": i}) for i in items])
+    return builder
+
+
+class TestManyThreads:
+    def test_functions_that_wait_for_their_calls_hold_up_none_of_them(self):
+        """
+        More functions than there may be helpers wait for a `@task` call each, and all end.
+        """
+        graph = spread(lambda given: {"log": [following(given["item"]).result(PATIENCE_S)]}, MANY)
+        assert sorted(graph.compile().invoke({})["log"]) == list(range(1, MANY + 1))
+
+    def test_abandoned_functions_hold_up_no_later_call(self):
+        """
+        As many functions as there may be helpers go on after their run's time limit; calls of
+        other runs still find a thread.
+        """
+        ends = threading.Event()
+        graph = spread(lambda _: ends.wait(PATIENCE_S), MAX_THREADS).compile()
+        graph.step_timeout = 0.3
+        try:
+            with pytest.raises(StepTimeoutError):
+                graph.invoke({})
+            other = spread(lambda _: {"log": [following(1).result(PATIENCE_S)]}, 1).compile()
+            assert other.invoke({}) == {"log": [2]}
+        finally:
+            ends.set()
+
+    def test_a_call_without_a_thread_fails(self, monkeypatch):
+        """
+        A `@task` call for which the system has no thread fails as such; its caller goes on.
+        """
+
+        def refuse(_: Any) -> None:
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+        def node(_: State) -> dict[str, Any]:
+            monkeypatch.setattr(worker_threads, "start", refuse)
+            try:
+                with pytest.raises(RuntimeError, match="can't start new thread"):
+                    following(1).result(PATIENCE_S)
+            finally:
+                monkeypatch.undo()
+            return {"log": [following(1).result(PATIENCE_S)]}
+
+        assert in_a_row({"a": node}, schema=State).invoke({}) == {"log": [2]}
+
+    def test_a_step_without_a_thread_is_stored(self, monkeypatch, tmp_path):
+        """
+        The save of a `step` reaches the function that waits for it though no thread can be had.
+        """
+
+        def refuse(_: Any) -> None:
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+        def node(_: State) -> dict[str, Any]:
+            monkeypatch.setattr(worker_threads, "start", refuse)
+            try:
+                return {"log": [step("key", lambda: 4)]}
+            finally:
+                monkeypatch.undo()
+
+        with SqliteSaver(tmp_path / "runs.db") as saver:
+            graph = in_a_row({"a": node}, schema=State, checkpointer=saver)
+            assert graph.invoke({}, at()) == {"log": [4]}
+
+
+def test_a_stopped_call_gives_its_next_attempt_no_result():
+    """
+    A call that was cancelled and ends late isn't taken for the same call of the next attempt.
+    """
+    late, attempts, ended = threading.Event(), [], threading.Event()
+
+    @task
+    def call(attempt: int) -> str:
+        if attempt == 1:
+            late.wait(PATIENCE_S)
+            ended.set()
+            return "stale"
+        late.set()
+        ended.wait(PATIENCE_S)
+        return "fresh"
+
+    def node(_: State) -> dict[str, Any]:
+        attempts.append(1)
+        future = call(len(attempts))
+        if len(attempts) == 1:
+            future.cancel()
+            raise ConnectionError
+        return {"log": [future.result(PATIENCE_S)]}
+
+    builder = StateGraph(State)
+    policy = RetryPolicy(initial_interval=0, jitter=False)
+    builder.add_node("a", node, retry_policy=policy).set_entry_point("a")
+    assert builder.compile().invoke({}) == {"log": ["fresh"]}
+
+
+def test_a_helper_that_handles_the_last_event_wakes_the_caller(monkeypatch, tmp_path):
+    """
+    Events handled by another thread, while the calling one finds them taken, wake it.
+    """
+    drain = vars(BlockingSupervisor)["_drain"]
+    parked = threading.Event()
+
+    def slow(self: Any) -> bool:
+        answer = drain(self)
+        if threading.current_thread().name == "actorgraph-worker":
+            parked.wait(0.05)  # never set: the calling thread has parked by then
+        return answer
+
+    monkeypatch.setattr(BlockingSupervisor, "_drain", slow)
+    with SqliteSaver(tmp_path / "runs.db") as saver:
+        nodes = {name: lambda _: {"log": [step("key", lambda: 4)]} for name in "abc"}
+        graph = in_a_row(nodes, schema=State, checkpointer=saver)
+        done: list[Any] = []
+        thread = threading.Thread(target=lambda: done.append(graph.invoke({}, at())), daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+    assert done == [{"log": [4, 4, 4]}]
+
+
+@pytest.fixture
+def helpers(monkeypatch) -> Iterator[list[int]]:
+    """An item for each helper that was asked for."""
+    asked: list[int] = []
+    begin = vars(BlockingSupervisor)["_begin_help"]
+
+    def counted(self: Any) -> bool:
+        asked.append(1)
+        return begin(self)
+
+    monkeypatch.setattr(BlockingSupervisor, "_begin_help", counted)
+    return asked
+
+
+def test_no_helper_begins_while_a_reader_thinks(helpers):
+    """
+    Between two items of a stream no thread is asked for, however long the reader takes.
+    """
+    graph = spread(lambda given: {"log": [given["item"]]}, 6).compile()
+    chunks = graph.stream({})
+    next(chunks)
+    next(chunks)
+    before = len(helpers)
+    threading.Event().wait(0.1)
+    assert len(helpers) - before <= 1
+    chunks.close()
+
+
+def test_ctrl_c_while_a_stream_is_closed_loses_nothing(monkeypatch):
+    """
+    A signal at the moment at which a left stream is being ended: what has finished is stored.
+    """
+    from actorgraph.runtime.run import blocking_supervisor
+
+    advance = blocking_supervisor.advance
+    clicked: list[int] = []
+
+    def click(state: Any, event: Any) -> Any:
+        if isinstance(event, CancelRequested) and not clicked:
+            clicked.append(1)
+            signal.raise_signal(signal.SIGINT)
+        return advance(state, event)
+
+    monkeypatch.setattr(blocking_supervisor, "advance", click)
+    graph = in_a_row(
+        {"a": lambda _: {"log": [1]}, "b": lambda _: {"log": [2]}},
+        schema=State,
+        checkpointer=InMemorySaver(),
+    )
+    chunks = graph.stream({}, at(), durability="exit")
+    next(chunks)
+    with pytest.raises(KeyboardInterrupt):
+        chunks.close()
+    assert graph.get_state(at()).values == {"log": [1]}
+
+
+def test_no_helper_is_counted_after_all_calls():
+    """
+    The count of helpers is back at none when the calls have ended.
+    """
+    graph = spread(lambda given: {"log": [following(given["item"]).result(PATIENCE_S)]}, 20)
+    graph.compile().invoke({})
+    deadline = threading.Event()
+    for _ in range(200):
+        if vars(LENT)["_count"] == 0:
+            break
+        deadline.wait(0.01)
+    assert vars(LENT)["_count"] == 0
