@@ -4,6 +4,7 @@ import asyncio
 import operator
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -25,6 +26,11 @@ from actorgraph import (
 from actorgraph.messages import AIMessage
 from actorgraph.prebuilt import ToolNode
 from actorgraph.runtime import worker_threads
+from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.stepper import Stepper
+from actorgraph.runtime.task.calling import InContext
+from actorgraph.runtime.task.live import LiveStream
 from actorgraph.stores import InMemoryStore
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row
@@ -251,6 +257,56 @@ class TestGraphsAsNodes:
         stream.close()
 
         assert list(stream) == []
+
+
+class Paced:
+    """A coroutine of a stepper that has got an answer, and waits for its reader before it goes on.
+
+    Attributes:
+        got: the answers that it has seen.
+    """
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self.broadcast = Broadcast(frozenset({"custom"}), 1)
+        self._answers: Mailbox[str] = Mailbox()
+        live = LiveStream(self.broadcast, frozenset({"custom"}), (), lambda: 0)
+        self.stepper: Stepper[None] = Stepper(self._await(live))
+        self.stepper.run_until(lambda: True)
+        self.broadcast.try_publish((((), "custom", "chunk"),))
+        self._answers.put("answer")
+        self.stepper.run_until(lambda: bool(self.broadcast.waiters[0]))
+        assert self.got == []
+
+    async def _await(self, live: LiveStream) -> None:
+        await InContext(copy_context(), self._serve(), live)
+
+    async def _serve(self) -> None:
+        self.got.append(await self._answers.get())
+        self.got.append(await self._answers.get())
+
+
+class TestPace:
+    def test_a_stepper_goes_on_when_the_reader_has_read(self):
+        """
+        What a coroutine of a stepper waits for comes when the reader has caught up.
+        """
+        paced = Paced()
+        paced.broadcast.take()
+        paced.stepper.run_until(lambda: bool(paced.got))
+
+        assert paced.got == ["answer"]
+
+    def test_a_cancellation_while_it_waits_loses_no_answer(self):
+        """
+        A stepper that is cancelled while it waits for a reader cancels its coroutine's next wait.
+        """
+        paced = Paced()
+        paced.stepper.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            paced.stepper.run()
+
+        assert paced.got == ["answer"]
 
 
 def writes_five(_: Any) -> dict[str, int]:
