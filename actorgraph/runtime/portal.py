@@ -131,6 +131,9 @@ class CallResult(Generic[T]):
         return cast("T", self._value)
 
 
+Begun = concurrent.futures.Future[CallResult[T]]
+
+
 async def call_result(function: Callable[..., Awaitable[T]], *args: Any) -> CallResult[T]:
     """Await a function and return its value or its error. Raises only a cancellation."""
     try:
@@ -158,8 +161,18 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
     waits for its end. If this blocks a running event loop, the function sees its thread in `HELD`.
     """
-    future = _begin(function, *args)
+    return result_of(begin(function, *args))
+
+
+def result_of(future: Begun[T], wait: Callable[[Begun[T]], None] | None = None) -> T:
+    """The result of an async function that `begin` has begun; errors as those of `call`.
+
+    Args:
+        wait: blocks until the result is there; what it raises cancels the function.
+    """
     try:
+        if wait is not None:
+            wait(future)
         return future.result().value()
     except BaseException:
         if not future.done():
@@ -204,7 +217,7 @@ def read_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: 
         RunningLoopError: it takes longer than `timeout_s` seconds.
     """
     try:
-        ended = _begin(function, *args).result(timeout_s)
+        ended = begin(function, *args).result(timeout_s)
     except concurrent.futures.TimeoutError:
         raise RunningLoopError(
             f"a read blocked the running event loop for {timeout_s:g} s and had no answer yet",
@@ -213,9 +226,8 @@ def read_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: 
     return ended.value()
 
 
-def _begin(
-    function: Callable[..., Awaitable[T]], *args: Any
-) -> concurrent.futures.Future[CallResult[T]]:
+def begin(function: Callable[..., Awaitable[T]], *args: Any) -> Begun[T]:
+    """Begin to run an async function in the portal, for `result_of`."""
     held = HELD.set(threading.get_ident() if in_event_loop() else HELD.get())
     blocked = BLOCKED.set(threading.get_ident())
     try:

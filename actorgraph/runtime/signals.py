@@ -45,16 +45,17 @@ class HeldSignals:
     """The signals that come while a call waits; see the module's docstring.
 
     Args:
-        soon: called when a signal waits for `deliver`.
+        soon: see the attribute.
 
     Attributes:
+        soon: called when a signal waits for `deliver`.
         waiting: the signals that wait for `deliver`, with their handlers.
     """
 
     def __init__(self, soon: Callable[[], None]) -> None:
-        self._soon = soon
+        self.soon = soon
         self._handlers: dict[int, Handler] = {}  # the program's, of the signals that come here
-        self._own: Handler = self._arrived  # one object, to be compared with
+        self._own: Any = None  # `_arrived`, while signals come here: one object, to compare with
         self.waiting: deque[tuple[Handler, int, FrameType | None]] = deque()
         self._since = 0.0
 
@@ -66,7 +67,8 @@ class HeldSignals:
         """Have signals come here, in the main thread; others get none."""
         if threading.get_ident() != threading.main_thread().ident:
             return
-        getsignal, own = _SIGNALS.getsignal, self._own
+        own = self._own = self._arrived
+        getsignal = _SIGNALS.getsignal
         for number in HELD:
             handler = getsignal(number)
             if callable(handler) and handler is not own:
@@ -79,23 +81,21 @@ class HeldSignals:
             _SIGNALS.signal(number, handler)
 
     def leave_function(self) -> None:
-        """Have signals come here again."""
-        changed: dict[int, Any] | None = None
-        for number, handler in self._handlers.items():
+        """Have signals come here again.
+
+        Raises: what a handler raises that is still in place; then it is to be called again.
+        """
+        for number, handler in [*self._handlers.items()]:
             found = _SIGNALS.signal(number, self._own)
             if found is not handler and found is not self._own:  # the function has set it
-                changed = {} if changed is None else changed
-                changed[number] = found
-        if changed:
-            self._keep(changed)
+                self._keep(number, found)
 
-    def _keep(self, changed: dict[int, Any]) -> None:
-        for number, found in changed.items():
-            if callable(found):
-                self._handlers[number] = found
-            else:  # ignored, or of the system: it does not come here
-                _SIGNALS.signal(number, found)
-                del self._handlers[number]
+    def _keep(self, number: int, found: Any) -> None:
+        if callable(found):
+            self._handlers[number] = found
+        else:  # ignored, or of the system: it does not come here
+            _SIGNALS.signal(number, found)
+            del self._handlers[number]
 
     def give_back(self) -> None:
         """Let signals come to the program's handlers again, and call those that are due.
@@ -103,6 +103,7 @@ class HeldSignals:
         Raises: what a handler raises.
         """
         if not self._handlers:
+            self._own = None
             return
         try:
             self._give_back()
@@ -116,6 +117,7 @@ class HeldSignals:
             if _SIGNALS.getsignal(number) is self._own:
                 _SIGNALS.signal(number, self._handlers[number])
             self._handlers.pop(number, None)
+        self._own = None  # a cycle, which would be freed late
 
     def deliver(self) -> None:
         """Call the handler of each signal that waits.
@@ -136,4 +138,4 @@ class HeldSignals:
             return
         self._since = now if not self.waiting else self._since
         self.waiting.append((handler, number, frame))
-        self._soon()
+        self.soon()

@@ -9,7 +9,8 @@ Waits      a mailbox that is empty, for its next item; or a `Pause`. Anything el
 Nesting    a function that a coroutine calls may step another one in the same thread (a nested
            graph). A cancellation reaches the steppers above it in that thread too
 Signals    in the main thread they are held while the coroutine runs and waits, and the program's
-           handlers are in place in its functions; see `signals`
+           handlers are in place in its functions, and while it waits for the portal; see
+           `signals`. A stepper inside another one that is in no function shares what that holds
 Ends       with the coroutine. `cancel` raises CancelledError in it, once, where it waits now or
            next; a function that runs is not interrupted
 """
@@ -17,6 +18,7 @@ Ends       with the coroutine. `cancel` raises CancelledError in it, once, where
 import threading
 from asyncio import CancelledError, _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future
 from contextvars import Context, copy_context
 from functools import partial
 from threading import get_ident
@@ -64,6 +66,7 @@ class Stepper(Generic[T]):
         self._wait: Any = None  # for what the coroutine waits
         self.inner: Stepper[Any] | None = None
         self.signals: HeldSignals | None = None
+        self._soon_above: Callable[[], None] | None = None  # of signals that are shared
         self.cancelled = False
         self.scope: Any = None
         self.error: BaseException | None = None
@@ -84,24 +87,14 @@ class Stepper(Generic[T]):
     def run_until(self, is_there: Callable[[], bool] | None) -> None:
         """Run the coroutine to its end, or until something is there while it waits."""
         above = HERE.stepper
-        HERE.stepper = self
-        self.thread = get_ident()
-        if above is not None:
-            above.inner = self
-            self.depth = above.depth + 1
-            if above.error is not None:  # the cancellation has come before this one was there
-                self.cancel()
-        signals = self.signals
-        if signals is None and self.thread == _MAIN:
-            signals = self.signals = HeldSignals(self._waiter.wake)
-        send, throw = self._coroutine.send, self._coroutine.throw
-        wait = self._wait
         try:
-            if signals is not None:
-                signals.take()  # what a handler raises here doesn't end the coroutine
+            HERE.stepper = self
+            self._begin(above)
+            send, throw = self._coroutine.send, self._coroutine.throw
+            wait = self._wait
             try:
                 if wait is None:
-                    wait = send(None)
+                    wait = send(None) if self.error is None else throw(self._take_error())
                 while True:
                     self._wait = wait
                     error = self._block(wait, is_there)
@@ -111,14 +104,39 @@ class Stepper(Generic[T]):
             except StopIteration as done:
                 self.ended, self.value, self._wait = True, done.value, None
             except BaseException:
-                self.ended, self._wait = True, None
+                self._wait = None
                 raise
+        except BaseException:
+            if self._wait is None:  # else a signal's handler has raised before it went on
+                self.ended = True
+                self._coroutine.close()  # it may not have begun
+            raise
         finally:
             HERE.stepper = above
             if above is not None:
                 above.inner = None
-            if signals is not None:
-                signals.give_back()
+            if self._soon_above is not None and self.signals is not None:
+                self.signals.soon = self._soon_above
+                self.signals = self._soon_above = None
+            elif self.signals is not None:
+                self.signals.give_back()
+
+    def _begin(self, above: "Stepper[Any] | None") -> None:
+        """Have signals come to this stepper, which is inside of another one or not."""
+        self.thread = get_ident()
+        if above is not None:
+            above.inner = self
+            self.depth = above.depth + 1
+            if above.error is not None:  # the cancellation has come before this one was there
+                self.cancel()
+            if above.signals is not None and not above.in_function:
+                self.signals = above.signals
+                self._soon_above, self.signals.soon = self.signals.soon, self._waiter.wake
+                return
+        if self.signals is None and self.thread == _MAIN:
+            self.signals = HeldSignals(self._waiter.wake)
+        if self.signals is not None:
+            self.signals.take()
 
     def _block(self, wait: Any, is_there: Callable[[], bool] | None) -> BaseException | None:
         """Wait until the coroutine may go on; return the error with which it goes on, or None."""
@@ -131,8 +149,7 @@ class Stepper(Generic[T]):
                 if signals:
                     signals.deliver()
                 if self.error is not None:
-                    error, self.error = self.error, None
-                    return error
+                    return self._take_error()
                 left = wait.left_s()
                 if left <= 0:
                     return None
@@ -141,6 +158,10 @@ class Stepper(Generic[T]):
             return error
         finally:
             wait.park(None)
+
+    def _take_error(self) -> BaseException:
+        error, self.error = self.error, None
+        return CancelledError() if error is None else error
 
     def wake(self) -> None:
         """Have it look whether something is there, from any thread."""
@@ -172,14 +193,20 @@ class Stepper(Generic[T]):
 
         Args:
             scope: the task's; a cancellation marks it.
+        Raises: what the handlers of signals raise that have come before it.
         """
         self.in_function = True
         self.scope = scope
         if self.signals is not None:
             self.signals.enter_function()
+            if self.signals.waiting:
+                self.signals.deliver()
 
     def leave_function(self) -> None:
-        """Have signals come to the stepper again."""
+        """Have signals come to the stepper again.
+
+        Raises: what a handler raises that is still in place; then it is to be called again.
+        """
         self.in_function = False
         if self.signals is not None:
             self.signals.leave_function()
@@ -188,14 +215,43 @@ class Stepper(Generic[T]):
         """Begin work of the library that a function has called; return whether one has."""
         if not self.in_function:
             return False
-        self.leave_function()
+        try:
+            self.leave_function()
+        except BaseException:  # of a handler: it rises in the function
+            self.enter_function(self.scope)
+            raise
         return True
 
     def step_out(self) -> None:
         """End such work. Raises what the handlers of signals raise that have come meanwhile."""
         self.enter_function(self.scope)
-        if self.signals:
-            self.signals.deliver()
+
+    def call_in_portal(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Run an async function of the program in the portal, and wait for its result.
+
+        Raises: its error; after its cancellation what a signal's handler raises, or
+            CancelledError if the stepper is cancelled.
+        """
+        outside = not self.in_function
+        future = portal.begin(function, *args)  # before a handler may raise: it can be cancelled
+        try:
+            return portal.result_of(future, partial(self._wait_for, outside))
+        finally:
+            if outside:
+                try:
+                    self.leave_function()
+                except BaseException:  # of a handler that was still in place
+                    self.leave_function()
+                    raise
+
+    def _wait_for(self, outside: bool, future: Future[Any]) -> None:
+        if outside:
+            self.enter_function(self.scope)
+        future.add_done_callback(lambda _: self._waiter.wake())
+        while not future.done():
+            if self.error is not None:
+                raise self._take_error()
+            self._waiter.wait(WAIT_MAX_S)
 
 
 _THERE: Final = BaseException()
@@ -259,8 +315,9 @@ def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:
 
 async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Await an async function of the program: in the running loop, else in the portal's."""
-    if steps_here():
-        return portal.call(function, *args)
+    stepper = HERE.stepper
+    if stepper is not None and steps_here():
+        return stepper.call_in_portal(function, *args)
     return await function(*args)
 
 

@@ -4,16 +4,19 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import Annotated, Any, TypedDict
 
 import anyio
 import pytest
 
-from actorgraph import InMemorySaver
-from actorgraph.runtime.signals import HELD
+from actorgraph import START, CachePolicy, InMemoryCache, InMemorySaver, StateGraph
+from actorgraph.runtime.signals import HELD, HeldSignals
+from actorgraph.runtime.stepper import stepper_here
+from actorgraph.runtime.task.waiting_threads import BUSY
 from actorgraph.testing import FaultySaver, GatedSaver
 from tests.support.gates import PATIENCE_S
-from tests.support.graphs import at, in_a_row, side_by_side
+from tests.support.graphs import AB, at, in_a_row, side_by_side
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals of POSIX"),
@@ -246,3 +249,154 @@ def test_a_program_that_is_woken_by_signals_still_is(handler):
         os.close(writes)
 
     assert (woken, back) == (bytes([NUMBER]), writes)
+
+
+def ctrl_c() -> None:
+    """Have Ctrl-C arrive in this thread, the main one, at once."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(function: Any, *, before: bool = False) -> Any:
+    """A forced instant: the first call of a function is followed by Ctrl-C.
+
+    Args:
+        function: what is called.
+        before: Ctrl-C comes before it instead.
+    """
+    calls = count()
+
+    def call(*args: Any) -> Any:
+        first = next(calls) == 0
+        if first and before:
+            ctrl_c()
+        returned = function(*args)
+        if first and not before:
+            ctrl_c()
+        return returned
+
+    return call
+
+
+class TestAnyInstant:
+    """Ctrl-C in the instants in which a call begins, or enters and leaves a function."""
+
+    @pytest.mark.parametrize("name", ["enter_function", "leave_function"])
+    @pytest.mark.parametrize("before", [True, False])
+    def test_around_a_function_the_driver_stays_shielded(self, monkeypatch, name, before):
+        """
+        The call ends with KeyboardInterrupt; no task counts as running, and the driver's own
+        handlers are in place while it stores the end.
+        """
+        moment = interrupted(getattr(HeldSignals, name), before=before)
+        monkeypatch.setattr(HeldSignals, name, moment)
+        seen: list[Any] = []
+        saver = FaultySaver(
+            InMemorySaver(), on_stored=lambda _: seen.append(signal.getsignal(signal.SIGINT))
+        )
+
+        with pytest.raises(KeyboardInterrupt):
+            in_a_row({"a": lambda _: None}, checkpointer=saver).invoke({}, at(), durability="sync")
+
+        assert seen
+        assert signal.default_int_handler not in seen
+        assert BUSY == {}
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_a_handler_of_a_function_stays_if_it_comes_while_that_is_left(self, monkeypatch):
+        """
+        The handlers that a function has set are there after a call that was interrupted.
+        """
+        other = Handler()
+        before = signal.getsignal(NUMBER)
+        moment = interrupted(HeldSignals.leave_function, before=True)
+        monkeypatch.setattr(HeldSignals, "leave_function", moment)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                in_a_row({"a": lambda _: signal.signal(NUMBER, other) and None}).invoke({})
+            assert signal.getsignal(NUMBER) is other
+        finally:
+            signal.signal(NUMBER, before)
+
+    def test_just_before_a_function_it_rises_in_that(self, monkeypatch):
+        """
+        A signal that comes when the driver is about to call a function is not held until its end.
+        """
+        moment = interrupted(HeldSignals.enter_function, before=True)
+        monkeypatch.setattr(HeldSignals, "enter_function", moment)
+        seen: list[str] = []
+
+        with pytest.raises(KeyboardInterrupt):
+            in_a_row({"a": lambda _: seen.append("called")}).invoke({})
+
+        assert seen == []
+
+    def test_before_the_first_step_nothing_is_left_behind(self, monkeypatch):
+        """
+        After Ctrl-C in the instant in which a call begins, the thread counts as outside of one.
+        """
+        moment = interrupted(HeldSignals, before=True)
+        monkeypatch.setattr("actorgraph.runtime.stepper.HeldSignals", moment)
+        graph = in_a_row({"a": lambda _: {"bar": ["a"]}})
+
+        with pytest.raises(KeyboardInterrupt):
+            graph.invoke({})
+
+        assert stepper_here() is None
+        assert graph.invoke({})["bar"] == ["a"]
+
+
+class TestWhereAFunctionRuns:
+    """The first Ctrl-C rises in a function, in whatever way that is called."""
+
+    def test_in_a_call_that_collects_a_stream(self):
+        """
+        `invoke(..., stream_mode=...)` is interrupted in the function, not after it.
+        """
+        seen: list[str] = []
+
+        def node(_: Any) -> None:
+            ctrl_c()
+            seen.append("went on")
+
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            in_a_row({"a": node}).invoke({}, stream_mode="updates")
+
+        assert seen == []
+        assert signal.getsignal(signal.SIGINT) is before
+
+    @pytest.mark.parametrize("way", ["node", "router", "inline router", "cache"])
+    def test_in_an_awaitable_that_a_plain_function_returns(self, way):
+        """
+        The awaitable is cancelled at the first Ctrl-C, and its `finally` blocks run.
+        """
+        seen: list[str] = []
+
+        async def forever(*_: Any) -> Any:
+            try:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                await anyio.sleep_forever()
+            finally:
+                seen.append("cancelled")
+
+        class Cache(InMemoryCache):
+            get = None  # pyright: ignore[reportAssignmentType]
+            aget = forever  # pyright: ignore[reportAssignmentType]
+
+        builder = StateGraph(AB)
+
+        def plain(_: AB) -> Any:
+            return forever()
+
+        answer = plain if way == "node" else lambda _: None
+        policy = CachePolicy() if way == "cache" else None
+        builder.add_node("a", answer, cache_policy=policy)
+        builder.add_edge(START, "a")
+        if "router" in way:
+            builder.add_conditional_edges("a", plain, ["a"], inline=way == "inline router")
+        graph = builder.compile(cache=Cache())
+
+        with pytest.raises(KeyboardInterrupt):
+            graph.invoke({"foo": ""})
+
+        assert seen == ["cancelled"]

@@ -6,13 +6,18 @@ import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any, TypedDict
 
+import anyio
 import pytest
 
 from actorgraph import GraphRecursionError, task
+from actorgraph.runtime.run.node_actor import NodeActor
+from actorgraph.runtime.signals import HeldSignals
+from actorgraph.runtime.stepper import Stepper
 from tests.support.gates import PATIENCE_S
-from tests.support.graphs import in_a_row
+from tests.support.graphs import in_a_row, side_by_side
 
 FILES = Path("/proc/self/fd")
 DEEP = 90
@@ -153,3 +158,74 @@ class TestEndedRuns:
         gc.collect()
 
         assert freed() is None
+
+    def test_a_call_leaves_no_cycle(self):
+        """
+        What a call holds for its signals is freed at its end, without the garbage collector.
+        """
+        graph = in_a_row({"a": lambda _: {"n": 1}}, schema=Count)
+        gc.collect()
+        gc.disable()
+        try:
+            graph.invoke({"n": 0})
+            graph.invoke({"n": 0}, stream_mode="updates")
+            left = [found for found in gc.get_objects() if isinstance(found, HeldSignals)]
+        finally:
+            gc.enable()
+
+        assert left == []
+
+
+class TestCancellation:
+    def test_one_that_comes_before_the_first_step_leaves_the_work_undone(self):
+        """
+        A coroutine whose stepper is cancelled before it begins never begins.
+        """
+        seen: list[str] = []
+
+        async def work() -> None:
+            seen.append("began")
+
+        stepper = Stepper(work())
+        stepper.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            stepper.run()
+
+        assert seen == []
+
+    @pytest.mark.parametrize("first", ["waits", "fails"])
+    def test_it_reaches_an_awaitable_that_a_plain_function_returns(self, first):
+        """
+        When a sibling fails, what a function has returned to be awaited is cancelled, and awaited.
+        """
+        began, cancelled = Event(), Event()
+
+        async def forever() -> None:
+            try:
+                began.set()
+                await anyio.sleep_forever()
+            finally:
+                cancelled.set()
+
+        def fails(_: Any) -> None:
+            began.wait(PATIENCE_S)
+            raise ValueError("of the sibling")
+
+        nodes = {"waits": lambda _: forever(), "fails": fails}
+        with pytest.raises(ValueError, match="of the sibling"):
+            side_by_side({first: nodes.pop(first), **nodes}).invoke({})
+
+        assert cancelled.wait(PATIENCE_S)
+
+    def test_an_actor_takes_that_of_where_its_task_runs(self):
+        """
+        An actor that is made inside of a function's trio program works in a stepper too.
+        """
+        unused: Any = None
+
+        async def make() -> NodeActor:
+            return NodeActor(unused, unused)
+
+        actor = anyio.run(make, backend="trio")
+
+        assert actor._cancellation is asyncio.CancelledError  # noqa: SLF001

@@ -147,7 +147,6 @@ class NodeActor:
         self._environment = environment
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
-        self._cancellation = anyio.get_cancelled_exc_class() if on_trio() else CancelledError
         self._idle = True
         self._serves = self._cancelled = False
         self._calls = self._running = self._running_max = self._abandoned = 0
@@ -156,6 +155,11 @@ class NodeActor:
     def name(self) -> str:
         """The node's name."""
         return self._node.name
+
+    @property
+    def _cancellation(self) -> type[BaseException]:
+        """Of where the task runs: the actor may have been made in an event loop of a function."""
+        return anyio.get_cancelled_exc_class() if on_trio() else CancelledError
 
     def assign(self, start: StartTask, group: Spawns) -> None:
         """Give it a task. Never waits."""

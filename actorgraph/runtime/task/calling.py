@@ -275,7 +275,7 @@ async def branch_writes(
             if branch.inline:
                 answer = call_inline(node.name, branch, seen, extra)
                 if inspect.isawaitable(answer):
-                    answer = wait_for(answer) if here else await answer
+                    answer = wait_for(answer) if here or steps_here() else await answer
             elif here or branch.is_async or steps_here():
                 answer = await call_function(branch.path, branch.is_async, seen, extra, here=here)
             else:
@@ -390,15 +390,20 @@ def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
         return function(*args, **more)
     thread, scope = stepper.thread, CURRENT.get(None)
     before, BUSY[thread] = BUSY.get(thread), scope
-    stepper.enter_function(scope)
     try:
+        stepper.enter_function(scope)
         return function(*args, **more)
     finally:
-        stepper.leave_function()
-        if before is None:
-            del BUSY[thread]
-        else:
-            BUSY[thread] = before
+        try:
+            stepper.leave_function()
+        except BaseException:  # of a handler that was still in place
+            stepper.leave_function()
+            raise
+        finally:
+            if before is None:
+                del BUSY[thread]
+            else:
+                BUSY[thread] = before
 
 
 def settled(returned: Any) -> Any:
@@ -424,8 +429,9 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
 
 def wait_for(returned: Awaitable[T]) -> T:
     """Await what a plain function has returned, from a worker thread."""
-    if steps_here():
-        return portal.call(_awaited, returned)
+    stepper = HERE.stepper
+    if stepper is not None and steps_here():
+        return stepper.call_in_portal(_awaited, returned)
     try:
         return anyio.from_thread.run(_awaited, returned)
     except anyio.NoEventLoopError:  # a helper's thread
