@@ -1,5 +1,8 @@
 """Time limits of nodes: of a whole attempt, and of the time without progress."""
 
+import asyncio
+import math
+import threading
 from datetime import timedelta
 
 import anyio
@@ -17,6 +20,7 @@ from actorgraph import (
     get_stream_writer,
 )
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.runtime.run.attempts import Idle
 from actorgraph.runtime.task.scope import CURRENT
 from tests.support.gates import Box, Turnstile, patient_group
 from tests.support.graphs import AB, at, in_a_row, writer
@@ -120,6 +124,21 @@ class TestTheWholeAttempt:
 
 
 class TestIdleTime:
+    def test_a_thread_of_another_kind_puts_it_off(self):
+        """
+        A sign of progress counts from any thread, without waiting for the event loop.
+        """
+
+        async def program() -> float:
+            idle = Idle(SHORT_S)
+            thread = threading.Thread(target=idle.touch)
+            thread.start()
+            thread.join()
+            await asyncio.sleep(0)
+            return idle.scope.deadline
+
+        assert asyncio.run(program()) < math.inf
+
     @pytest.mark.langgraph("F-C10")
     async def test_a_node_without_progress_fails(self):
         """

@@ -4,6 +4,7 @@ When an attempt is over, code that it left running can't write any more: its wri
 and it can't start subgraphs. A node's call itself ends at its time limit, by cancellation.
 """
 
+import asyncio
 import math
 import random
 import sys
@@ -19,7 +20,7 @@ import anyio.from_thread
 from actorgraph.bridging import BRIDGE
 from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.texts import error_repr
-from actorgraph.loops import in_event_loop
+from actorgraph.loops import in_event_loop, on_trio
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import pause
 from actorgraph.runtime.task.live import LiveMode, LiveStream, Writer
@@ -105,22 +106,31 @@ def listen_for_progress(policy: TimeoutPolicy, scope: TaskScope, context: Contex
         BRIDGE.count_progress(scope, context)
 
 
-class _Idle:
+class Idle:
     """A time limit that each sign of progress restarts."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
+        self._loop = None if on_trio() else asyncio.get_running_loop()
         self.scope = anyio.CancelScope()
 
     def touch(self) -> None:
-        """Restart the limit; from the event loop or any thread that anyio has started."""
+        """Restart the limit; from the event loop or a thread."""
         if self._seconds is None:
             return
         if in_event_loop():
-            self.scope.deadline = anyio.current_time() + self._seconds
-        else:
-            with suppress(RuntimeError):  # a thread that the node started can't reach the loop
-                anyio.from_thread.run_sync(self.touch)
+            self._restart(anyio.current_time())
+            return
+        try:
+            anyio.from_thread.run_sync(self.touch)
+        except RuntimeError:  # a thread that anyio hasn't started: of a stepper, or the node's
+            if self._loop is not None:
+                with suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(self._restart, self._loop.time())
+
+    def _restart(self, now: float) -> None:
+        if self._seconds is not None:
+            self.scope.deadline = now + self._seconds
 
 
 async def call_within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T]) -> T:
@@ -134,7 +144,7 @@ async def call_within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T
     began = anyio.current_time()
     run_s, idle_s = policy.run_s, policy.idle_s
     whole = anyio.CancelScope(deadline=math.inf if run_s is None else began + run_s)
-    idle = _Idle(idle_s)
+    idle = Idle(idle_s)
     idle.touch()
     scope.heartbeat = idle.touch
     if idle_s is not None and policy.refresh_on == "auto":
@@ -156,7 +166,7 @@ async def call_within(policy: TimeoutPolicy, scope: TaskScope, call: Awaitable[T
     raise _timeout_error(scope.task, policy, kind, anyio.current_time() - began) from cause
 
 
-def _chain(idle: _Idle, above: Any) -> Any:
+def _chain(idle: Idle, above: Any) -> Any:
     """A function that restarts this limit, and that of the node whose subgraph this is."""
     if above is None:
         return idle.touch
