@@ -2,6 +2,7 @@
 
 import asyncio
 import operator
+import signal
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
@@ -233,6 +234,24 @@ class TestGraphsAsNodes:
         try:
             with pytest.raises(NodeTimeoutError):
                 graph.invoke({"n": 0})
+        finally:
+            released.set()
+
+    def test_ctrl_c_ends_a_graph_with_a_time_limit(self):
+        """
+        Ctrl-C ends a blocking call that waits for a graph with a time limit.
+        """
+        released = threading.Event()
+
+        def interrupts(_: Any) -> dict[str, int]:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            released.wait(PATIENCE_S)
+            return {"n": 1}
+
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                summing(interrupts, timeout=2 * PATIENCE_S).invoke({"n": 0})
+            assert not released.is_set()
         finally:
             released.set()
 

@@ -270,7 +270,7 @@ class NodeActor:
         task = start.task
         needs_loop = task.timeout is not None or (self._node.is_async and task.path[-1] == CALL)
         if needs_loop and steps_here():
-            return await portal.awaited(self.outcome, start)
+            return await self._outcome_in_portal(start)
         scope: TaskScope | None = None
         try:
             while True:
@@ -298,6 +298,14 @@ class NodeActor:
         except BaseException as error:  # noqa: BLE001 - of a policy's function, or of a callback
             event = TaskFailed(task.id, error)
         return event
+
+    async def _outcome_in_portal(self, start: StartTask) -> Event:
+        try:
+            return await portal.awaited(self.outcome, start)
+        except self._cancellation:
+            raise
+        except BaseException as error:  # noqa: BLE001 - of a signal's handler
+            return TaskFailed(start.task.id, error)
 
     def _begin_attempt(
         self, start: StartTask, before: TaskScope | None
