@@ -8,7 +8,7 @@ SECONDS_MAX = 60
 ONE = {
     "results": (["2"], ["2", "2", "2", "2"]),
     "standard_tools": ([1, 2, 3], 0, [1, 2, 3]),
-    "hidden_tools": (["3", "[1, 2, 3]", "0", "6"], "6"),
+    "hidden_tools": (["(3, 1)", "[1, 2, 3]", "6"], "6"),
     "own_threads": ["[2, 3]"],
     "running_beside": ["True"],
     "loop_of_its_own": (["[2, 3]"], ["[2, 3]"]),

@@ -15,7 +15,7 @@ HEADS = {
     "| invalid histories | invalid states | messages lost | results lost | wrong",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
     "Ctrl-C": "signal, moments | store | mode | points | late | swallowed | other errors "
-    "| handler changed | tasks left | threads left | still claimed | acknowledged lost | wrong "
+    "| handler changed | threads left | still claimed | acknowledged lost | wrong "
     "| longest, ms",
     "systems killed": "store | event loop | kills | runs | acknowledged | lost | run again | wrong "
     "| seconds until all have ended",

@@ -7,7 +7,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import anyio
 import pytest
@@ -221,10 +221,10 @@ class TestCancellation:
         """
         An actor that is made inside of a function's trio program works in a stepper too.
         """
-        unused: Any = None
+        node, unused = in_a_row({"a": lambda _: None}).plan.nodes["a"], cast("Any", None)
 
         async def make() -> NodeActor:
-            return NodeActor(unused, unused)
+            return NodeActor(node, unused)
 
         actor = anyio.run(make, backend="trio")
 
