@@ -95,7 +95,7 @@ def _below_its_node(plain: bool, function: Callable[[], Awaitable[T]]) -> T:
 
 def _in_portal(function: Callable[[], Awaitable[T]]) -> T:
     context = copy_context()
-    return portal.call(lambda: context.run(function))
+    return stepper.in_portal(lambda: context.run(function))
 
 
 def read_on(

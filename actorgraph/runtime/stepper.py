@@ -25,7 +25,7 @@ from threading import get_ident
 from typing import Any, Final, Generic, TypeVar, cast
 
 from actorgraph.errors.tracebacks import from_program
-from actorgraph.loops import on_trio
+from actorgraph.loops import in_event_loop, on_trio
 from actorgraph.runtime import portal, worker_threads
 from actorgraph.runtime.mailbox import Mailbox, ThreadWaiter
 from actorgraph.runtime.signals import HeldSignals
@@ -141,7 +141,12 @@ class Stepper(Generic[T]):
     def _block(self, wait: Any, is_there: Callable[[], bool] | None) -> BaseException | None:
         """Wait until the coroutine may go on; return the error with which it goes on, or None."""
         waiter, signals = self._waiter, self.signals
-        wait.park(waiter)
+        try:
+            wait.park(waiter)
+        except AttributeError:
+            return RuntimeError(
+                f"a blocking call, which has no event loop, awaits {type(wait).__name__}"
+            )
         try:
             while True:
                 if is_there is not None and is_there():
@@ -311,6 +316,17 @@ def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:
     if errors:
         raise errors.pop()
     return stepper.value  # type: ignore[return-value]
+
+
+def in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Run an async function in the portal and wait for its result, in a thread without a loop.
+
+    In a function of a stepper, what cancels that cancels this too.
+    """
+    stepper = HERE.stepper
+    if stepper is not None and stepper.in_function and not in_event_loop():
+        return stepper.call_in_portal(function, *args)
+    return portal.call(function, *args)
 
 
 async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:

@@ -67,6 +67,41 @@ class TestWrappers:
 
         assert told((await node.ainvoke(given))["messages"]) == [("1", "15")]
 
+    @pytest.mark.parametrize("tool", ["plain", "graph", "async"])
+    @pytest.mark.parametrize("where", ["alone", "in a node", "in a loop"])
+    def test_a_sync_wrapper_works_in_plain_code(self, where, tool):
+        """
+        Blocking calls inside each other, in a node and outside of one: wrapper, tool, graph.
+        """
+        graph = in_a_row({"a": lambda _: {"what": "done"}}, schema=Errand)
+
+        def plain(number: int) -> str:
+            """Number."""
+            return str(number)
+
+        def calls_graph(number: int) -> str:
+            """Number."""
+            return graph.invoke({"what": str(number)})["what"]
+
+        async def waits(number: int) -> str:
+            """Number."""
+            await anyio.sleep(0)
+            return str(number)
+
+        tools = {"plain": plain, "graph": calls_graph, "async": waits}
+        node = ToolNode([tools[tool]], wrap_tool_call=lambda request, run: run(request))
+        message = calling((tools[tool].__name__, {"number": 3}))
+
+        if where == "alone":
+            answers = node.invoke([message])
+        elif where == "in a loop":
+            answers = anyio.run(node.ainvoke, [message])
+        else:
+            made: list[Any] = []
+            in_a_row({"a": lambda _: made.extend(node.invoke([message]))}).invoke({})
+            answers = made
+        assert told(answers) == [("1", "done" if tool == "graph" else "3")]
+
     @pytest.mark.langgraph("F-M1")
     async def test_a_wrapper_may_handle_tools_that_are_not_there(self):
         """

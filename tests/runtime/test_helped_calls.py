@@ -1,5 +1,6 @@
 """`@task` calls of blocking calls: threads for them, their results, and who is woken by them."""
 
+import contextvars
 import operator
 import signal
 import threading
@@ -8,11 +9,21 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import InMemorySaver, RetryPolicy, Send, SqliteSaver, StateGraph, step, task
+from actorgraph import (
+    InMemorySaver,
+    RetryPolicy,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    get_stream_writer,
+    step,
+    task,
+)
 from actorgraph.errors import StepTimeoutError
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.helping import LENT, MAX_THREADS
 from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
+from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.values.run import CancelRequested
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row
@@ -108,11 +119,13 @@ def test_a_stopped_call_gives_its_next_attempt_no_result():
     """
     A call that was cancelled and ends late isn't taken for the same call of the next attempt.
     """
-    late, attempts, ended = threading.Event(), [], threading.Event()
+    begun, late, ended = (threading.Event() for _ in range(3))
+    attempts: list[int] = []
 
     @task
     def call(attempt: int) -> str:
         if attempt == 1:
+            begun.set()
             late.wait(PATIENCE_S)
             ended.set()
             return "stale"
@@ -124,6 +137,7 @@ def test_a_stopped_call_gives_its_next_attempt_no_result():
         attempts.append(1)
         future = call(len(attempts))
         if len(attempts) == 1:
+            assert begun.wait(PATIENCE_S)
             future.cancel()
             raise ConnectionError
         return {"log": [future.result(PATIENCE_S)]}
@@ -184,6 +198,77 @@ def test_no_helper_begins_while_a_reader_thinks(helpers):
     threading.Event().wait(0.1)
     assert len(helpers) - before <= 1
     chunks.close()
+
+
+def test_a_run_goes_on_whose_helper_had_to_leave(monkeypatch):
+    """
+    Helpers that come when the reader thinks leave their task; it is done when the reader reads on.
+    """
+    asked, may_help, left = (threading.Event() for _ in range(3))
+    start, late = worker_threads.start, []
+    below = in_a_row({"a": lambda _: {"log": ["below"]}}, schema=State)
+    nested: list[threading.Thread] = []
+
+    def begin(work: Any) -> None:
+        if threading.current_thread() not in nested or left.is_set():
+            start(work)
+            return
+
+        def waits() -> None:
+            may_help.wait(PATIENCE_S)
+            work()
+            late.remove(work)
+            if not late:
+                left.set()
+
+        late.append(work)
+        start(waits)
+        asked.set()
+
+    def node(_: State) -> dict[str, Any]:
+        call = contextvars.copy_context().run
+        nested.append(threading.Thread(target=call, args=(below.invoke, {}), daemon=True))
+        nested[0].start()
+        asked.wait(PATIENCE_S)
+        get_stream_writer()("the reader thinks")
+        nested[0].join()
+        return {"log": ["above"]}
+
+    monkeypatch.setattr(worker_threads, "start", begin)
+    graph = in_a_row({"a": node}, schema=State)
+    chunks = graph.stream({}, stream_mode="custom", subgraphs=True)
+    assert next(chunks) == ((), "the reader thinks")
+    may_help.set()
+    assert left.wait(PATIENCE_S)
+    rest: list[Any] = []
+    reader = threading.Thread(target=lambda: rest.append(list(chunks)), daemon=True)
+    reader.start()
+    reader.join(PATIENCE_S)
+    assert rest == [[]]
+
+
+def test_an_await_of_another_kind_fails_its_call(monkeypatch):
+    """
+    A coroutine of a blocking call that awaits what needs an event loop ends the call, in a
+    helper's thread too, with an error that names it.
+    """
+    outcome = NodeActor.outcome
+
+    class Foreign:
+        def __await__(self):
+            yield self
+
+    async def awaits(self: Any, start: Any) -> Any:
+        if start.task.name == "b":
+            await Foreign()
+        return await outcome(self, start)
+
+    monkeypatch.setattr(NodeActor, "outcome", awaits)
+    graph = in_a_row({"a": lambda _: {}, "b": lambda _: {}}, schema=State)
+    with pytest.raises(RuntimeError, match="awaits Foreign"):
+        graph.invoke({})
+    with pytest.raises(RuntimeError, match="awaits Foreign"):
+        list(graph.stream({}, stream_mode="custom"))
 
 
 def test_ctrl_c_while_a_stream_is_closed_loses_nothing(monkeypatch):

@@ -217,6 +217,35 @@ class TestCancellation:
 
         assert cancelled.wait(PATIENCE_S)
 
+    @pytest.mark.parametrize("way", ["invoke", "batch", "stream"])
+    def test_it_reaches_an_async_run_below(self, way):
+        """
+        When a sibling fails, what a function has called that runs in the portal is cancelled too.
+        """
+        began, cancelled = Event(), Event()
+
+        async def forever(*_: Any) -> None:
+            try:
+                began.set()
+                await anyio.sleep_forever()
+            finally:
+                cancelled.set()
+
+        def fails(_: Any) -> None:
+            began.wait(PATIENCE_S)
+            raise ValueError("of the sibling")
+
+        below = in_a_row({"a": forever})
+        calls: dict[str, Any] = {
+            "invoke": lambda _: below.invoke({}),
+            "batch": lambda _: below.batch([{}, {}]),
+            "stream": lambda _: list(below.stream({})),
+        }
+        with pytest.raises(ValueError, match="of the sibling"):
+            side_by_side({"waits": calls[way], "fails": fails}).invoke({})
+
+        assert cancelled.wait(PATIENCE_S)
+
     def test_an_actor_takes_that_of_where_its_task_runs(self):
         """
         An actor that is made inside of a function's trio program works in a stepper too.

@@ -11,7 +11,7 @@ class Journal:
     """Keeps checkpoints as lines; nothing of this library but the dataclass."""
 
     def __init__(self, path) -> None:
-        self._path, self._lock = path, threading.Lock()
+        self._path, self._lock = path, threading.RLock()
 
     def put(self, thread_id, state, *, parent_id=None, metadata=None):
         with self._lock:
@@ -47,9 +47,9 @@ class Journal:
             self._path.write_text("".join(json.dumps(row) + "\n" for row in left))
 
     def _lines(self):
-        if not self._path.exists():
-            return []
-        return [json.loads(line) for line in self._path.read_text().splitlines(keepends=False)]
+        with self._lock:  # else a line may be half there
+            text = self._path.read_text() if self._path.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
 
     def _point(self, row):
         return Checkpoint(**row | {"created_at": datetime.fromisoformat(row["created_at"])})

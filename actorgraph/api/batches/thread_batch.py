@@ -23,6 +23,7 @@ from actorgraph.loops import current_loop
 from actorgraph.rules.thread_batches import BatchCounts
 from actorgraph.runtime import portal
 from actorgraph.runtime.mailbox import wait_shielded
+from actorgraph.runtime.stepper import in_portal
 
 StartWork = Callable[[BatchWork], None]
 
@@ -185,7 +186,7 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
     def __next__(self) -> ThreadResult[OutputT]:
         """Return the next result; raises as `ThreadBatch.__anext__`."""
         try:
-            result = portal.call(self._batch.pull)
+            result = in_portal(self._batch.pull)
         except BaseException as error:
             self.close()
             if not isinstance(error, Exception):  # Ctrl-C
@@ -204,7 +205,7 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
         """Run the batch to its end, dropping results that were not read, and return its figures."""
         for _ in self:
             pass
-        return portal.call(self._batch.summary)
+        return in_portal(self._batch.summary)
 
     def close(self) -> None:
         """End the batch, if it goes on, and wait until its runs have stored their finished work."""

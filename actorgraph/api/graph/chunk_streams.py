@@ -24,6 +24,7 @@ from actorgraph.bridging import BRIDGE
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal
 from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.stepper import in_portal
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
@@ -104,7 +105,7 @@ class GraphStreams(msgspec.Struct, frozen=True):
             return
         end = object()
         try:
-            while (chunk := portal.call(_next, stream, end)) is not end:
+            while (chunk := in_portal(_next, stream, end)) is not end:
                 yield chunk
         finally:
             # The generator may be freed by the garbage collector where nothing may block: inside

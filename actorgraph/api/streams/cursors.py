@@ -8,7 +8,7 @@ from weakref import WeakSet
 import anyio
 
 from actorgraph.errors import InvalidConfigError
-from actorgraph.runtime import portal
+from actorgraph.runtime.stepper import in_portal
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -50,7 +50,7 @@ class Cursor(AsyncIterator[T], Iterator[T]):
         return cast("T", item)
 
     def __next__(self) -> T:
-        item = portal.call(self._source.pull)
+        item = in_portal(self._source.pull)
         if item is END:
             raise StopIteration
         return cast("T", item)

@@ -9,7 +9,7 @@ from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMu
 from actorgraph.bridging import BRIDGE
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
 from actorgraph.messages.conversion import converted
-from actorgraph.runtime import portal
+from actorgraph.runtime.stepper import in_portal
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.stream_items import Namespace
 
@@ -36,7 +36,7 @@ class BlockingMessagePart(MessagePart):
 
     def get(self) -> Any:
         """The whole; blocks until the message is complete."""
-        return portal.call(self._whole)
+        return in_portal(self._whole)
 
     def __str__(self) -> str:
         return str(self.get())
@@ -130,7 +130,7 @@ class MessageStream(AsyncMessageStream):
     @property
     def output(self) -> Any:
         """The complete message; blocks until it is there."""
-        return portal.call(self.whole)
+        return in_portal(self.whole)
 
 
 class _AwaitableMessage:

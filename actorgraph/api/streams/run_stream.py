@@ -32,6 +32,7 @@ from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, NestedRunError, did_you_mean
 from actorgraph.loops import in_event_loop, shielded
 from actorgraph.runtime import portal
+from actorgraph.runtime.stepper import in_portal
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.stream_items import Namespace
 
@@ -431,19 +432,19 @@ class _BlockingView:
     def output(self) -> Any:
         """The last state, at the end of the run; blocks."""
         refuse_in_loop("output", "await run.output()")
-        return portal.call(self._view.output)
+        return in_portal(self._view.output)
 
     @property
     def interrupted(self) -> bool:
         """Whether the run stopped at an interrupt or a breakpoint; blocks until its end."""
         refuse_in_loop("interrupted", "await run.interrupted()")
-        return portal.call(self._view.interrupted)
+        return in_portal(self._view.interrupted)
 
     @property
     def interrupts(self) -> list[Interrupt]:
         """The pending interrupts, at the end of the run; blocks."""
         refuse_in_loop("interrupts", "await run.interrupts()")
-        return portal.call(self._view.interrupts)
+        return in_portal(self._view.interrupts)
 
     def __iter__(self) -> Iterator[ProtocolEvent]:
         """Iterate over the run's log."""

@@ -147,6 +147,9 @@ class BlockingSupervisor(Supervisor):
                     if not self._was_stopped:
                         raise
                     event = TaskCancelled(start.task.id)
+                except Exception as error:
+                    self._fail(error)  # a bug of ours: errors of the program are events
+                    raise
                 finally:
                     self._end_performing()
                 self._ended += 1
@@ -291,13 +294,18 @@ class BlockingSupervisor(Supervisor):
                 if not self._blocked:  # still, now that no other thread handles any
                     self._blocked = not self._context.run(self._drain)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the caller raises it
-                self._crash = error
-                self._blocked = True
-                self._calls.close()  # a function may wait for one
+                self._fail(error)
             finally:
                 self._handles.release()
             if self._stepper is None or self._stepper.thread != get_ident():
                 self._wakes.put(None)  # the calling thread may have found the lock taken
+
+    def _fail(self, error: BaseException) -> None:
+        """End the run with an error that no task of it has raised."""
+        self._crash = error
+        self._blocked = True
+        self._calls.close()  # a function may wait for one
+        self._wakes.put(None)
 
     def _drain(self) -> bool:
         """Handle events; return False before an effect that has to wait, or at the run's end."""
@@ -428,10 +436,10 @@ class BlockingSupervisor(Supervisor):
         while True:
             broadcast = self._broadcast
             with self._lock:
-                # The calling thread begins it again when the reader wants more.
-                if not self._due or (broadcast is not None and broadcast.holds):
+                held = broadcast is not None and broadcast.holds
+                if held or not self._due:
                     self._watched = False
-                    return
+                    break
             time.sleep(PATIENCE_S)
             if self._ended != seen:
                 seen = self._ended
@@ -440,15 +448,18 @@ class BlockingSupervisor(Supervisor):
             if not all(self._begin_help() for _ in range(count)):
                 time.sleep(NO_THREAD_S)
             lent = min(2 * lent, MAX_THREADS)
+        if held:
+            self._wakes.put(None)  # see `_help`
 
     def _help(self) -> None:
         """Perform tasks that wait, in a helper's thread."""
         while True:
             broadcast = self._broadcast
             with self._lock:
-                if not self._due or (broadcast is not None and broadcast.holds):
+                held = broadcast is not None and broadcast.holds
+                if held or not self._due:
                     self._end_help()
-                    return
+                    break
                 actor, start = self._due.popleft()
                 stepper = Stepper(actor.outcome(start))
                 stepper.is_lent = True
@@ -457,6 +468,9 @@ class BlockingSupervisor(Supervisor):
                 event = stepper.run()
             except CancelledError:
                 event = TaskCancelled(start.task.id)
+            except BaseException as error:  # noqa: BLE001 - a bug of ours: the caller raises it
+                self._fail(error)
+                return
             self._ended += 1
             with self._lock:
                 if self._helped.get(start.task.id) is not entry:  # stopped: it counts no more
@@ -464,6 +478,10 @@ class BlockingSupervisor(Supervisor):
                 del self._helped[start.task.id]
             self._events.append(_Ended(actor, event))
             self._pump()
+            self._wakes.put(None)
+        if held:
+            # The tasks that this thread was to take may not begin now. The calling thread waits
+            # for their ends: it has to ask the reader for a wake-up, see `_leaves_due`.
             self._wakes.put(None)
 
     def _stop_helping(self) -> None:

@@ -401,7 +401,7 @@ def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
             raise
         finally:
             if before is None:
-                del BUSY[thread]
+                BUSY.pop(thread, None)  # a call inside of this one has done so, outside of tasks
             else:
                 BUSY[thread] = before
 
@@ -455,7 +455,7 @@ async def in_thread(
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
             return None, from_program(error)
         finally:
-            del BUSY[thread]
+            BUSY.pop(thread, None)  # as in `call_user`
 
     value, error = await hop(step, thread_limiter(), duration)
     if error is None:

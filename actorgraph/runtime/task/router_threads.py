@@ -78,7 +78,7 @@ class _RouterCall:
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
             self._error = from_program(error)
         finally:
-            del BUSY[thread]
+            BUSY.pop(thread, None)
         duration = self._branch.duration
         slow = perf_counter() - began > LOOK_S
         duration.slow_calls = duration.slow_calls + 1 if slow else 0
