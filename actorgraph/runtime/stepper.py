@@ -326,7 +326,7 @@ def in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     stepper = HERE.stepper
     if stepper is not None and stepper.in_function and not in_event_loop():
         return stepper.call_in_portal(function, *args)
-    return portal.call(function, *args)
+    return portal.result_of(portal.begin(function, *args))  # not `call`: a frame less in errors
 
 
 async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -> T:
@@ -338,11 +338,11 @@ async def here_or_in_portal(function: Callable[..., Awaitable[T]], *args: Any) -
 
 
 async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-    """Run async functions at the same time: the first in this thread, others in worker threads.
+    """Run async functions at the same time, in worker threads.
 
     Each in a copy of this context. The first failure cancels the others, and isn't held up by
     functions of the program that go on in their threads. Those for which the system has no thread
-    follow the first one here.
+    run here, one after the other.
 
     Raises: the first failure.
     """
@@ -357,9 +357,9 @@ async def run_together(works: Sequence[Callable[[], Coroutine[Any, Any, None]]])
         else:
             ends.put(None)
 
-    here = [works[0]]
+    here: list[Callable[[], Coroutine[Any, Any, None]]] = []
     try:
-        for work in works[1:]:
+        for work in works:
             context = copy_context()
             coroutine = context.run(work)
             stepper = Stepper(coroutine)

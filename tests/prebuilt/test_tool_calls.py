@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypedDict
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
@@ -85,7 +86,7 @@ class TestWrappers:
 
         async def waits(number: int) -> str:
             """Number."""
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             return str(number)
 
         tools = {"plain": plain, "graph": calls_graph, "async": waits}
@@ -247,15 +248,16 @@ class TestBlockingCalls:
         """
         A tool that fails ends the call, while another plain one still runs.
         """
-        begun, left = threading.Event(), threading.Event()
+        begun, left, ended = (threading.Event() for _ in range(3))
 
         def breaks(number: int) -> str:
             begun.wait(PATIENCE_S)
             raise ValueError(number)
 
-        def stays(number: int) -> bool:
+        def stays(number: int) -> None:
             begun.set()
-            return left.wait(PATIENCE_S)
+            left.wait(PATIENCE_S)
+            ended.set()
 
         asked = calling(("stays", {"number": 1}), ("breaks", {"number": 2}))
         graph = in_a_row({"tools": ToolNode([stays, breaks])}, schema=Chat)
@@ -263,7 +265,7 @@ class TestBlockingCalls:
         try:
             with pytest.raises(ValueError, match="2"):
                 graph.invoke({"messages": [asked]})
-            assert not left.is_set()
+            assert not ended.is_set()
         finally:
             left.set()
 
