@@ -115,6 +115,26 @@ class TestManyThreads:
             assert graph.invoke({}, at()) == {"log": [4]}
 
 
+def test_a_function_may_handle_that_its_calls_have_no_frames_left():
+    """
+    At Python's limit of recursion a `@task` call works or raises RecursionError in its caller,
+    which goes on to the next frame.
+    """
+    tries: list[int] = []
+
+    def deeper(level: int) -> int:
+        try:
+            return deeper(level + 1)
+        except RecursionError:
+            tries.append(level)
+            return following(level).result(PATIENCE_S)
+
+    graph = in_a_row({"a": lambda _: {"log": [deeper(0)]}}, schema=State)
+
+    assert graph.invoke({}) == {"log": [tries[-1] + 1]}
+    assert len(tries) > 1
+
+
 def test_a_stopped_call_gives_its_next_attempt_no_result():
     """
     A call that was cancelled and ends late isn't taken for the same call of the next attempt.

@@ -61,7 +61,20 @@ NO_THREAD_S: Final = 0.02
 """Seconds until a thread is asked for again, if the last one could not be had."""
 
 
+FRAMES_MIN: Final = 60
+"""Frames that handling an event needs. A function may have used up Python's recursion limit, and
+catches that: the run's state can't be left in the middle of `advance` for it."""
+
+
 Due = tuple[NodeActor, StartTask]
+
+
+def _has_frames(count: int) -> bool:
+    """Whether functions may call each other so many times here."""
+    try:
+        return count == 0 or _has_frames(count - 1)
+    except RecursionError:
+        return False
 
 
 class _Ended:
@@ -279,6 +292,9 @@ class BlockingSupervisor(Supervisor):
     def _pump(self) -> None:
         """Handle the events that wait, unless another thread does so now."""
         stepper = stepper_here()
+        if stepper is not None and stepper.in_function and not _has_frames(FRAMES_MIN):
+            self._pump_elsewhere()
+            return
         inside = stepper is not None and stepper.step_in()
         try:
             self._handle_all()
