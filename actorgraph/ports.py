@@ -177,7 +177,8 @@ class DispatchLink(Protocol):
     cancelled; hints that are lost by that come again.
 
     Messages of the engine that can't be read are dropped, so that they hold nothing up. A link
-    that counts them does so in an attribute `unreadable`, which the system's figures have then.
+    that counts them does so in an attribute `unreadable`, which the system's figures have then. A
+    link that knows that no news reach it says so in `is_deaf`: readers then look more often.
     """
 
     async def close(self) -> None:

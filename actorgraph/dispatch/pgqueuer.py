@@ -158,7 +158,7 @@ class _PGQueuerLink:
         self._fresh: Any = None  # an asyncio.Event of the thread
         self._held: set[Any] = set()  # jobs that are taken and not settled
         self._one_by_one = 0  # jobs that are dequeued alone, because one among them is unreadable
-        self._is_deaf = False
+        self.is_deaf = False
         self.unreadable = 0
         self.end_hints: Callable[[], object] = lambda: None
         try:
@@ -398,9 +398,9 @@ class _PGQueuerLink:
                 async with self._listening() as connection:
                     await self._hear(connection)
             except (psycopg.Error, OSError, StorageError) as error:
-                if not self._is_deaf:
+                if not self.is_deaf:
                     log_event("warning", "dispatch.failed", where="listen", error=repr(error))
-                self._is_deaf = True
+                self.is_deaf = True
             await anyio.sleep(RECONNECT_S)
 
     async def _hear(self, connection: "AsyncConnection[Any]") -> None:
@@ -416,7 +416,7 @@ class _PGQueuerLink:
                 heard = True
                 self._note(note.channel, note.payload)
             if heard:
-                self._is_deaf = False
+                self.is_deaf = False
             elif asked:
                 raise OSError("the connection that listens brings no notifications")
             asked = not heard

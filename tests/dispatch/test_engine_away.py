@@ -1,6 +1,8 @@
 """Systems whose dispatcher's engine is away, silent, or full of hints of nothing."""
 
 import os
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -11,7 +13,7 @@ from actorgraph.dispatch import InMemoryDispatcher, NATSDispatcher
 from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.values.dispatch import Hint
 from tests.dispatch.fleet import soon
-from tests.support.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 
 LINK = "actorgraph.runtime.system.engine_link"
@@ -24,6 +26,7 @@ class Engine:
         mode: "there"; "away": calls fail; "silent": they never return; "flood": `take` has hints
             of unknown runs alone.
         opened: how many links were opened.
+        refused: how often it was away when there was news of events.
     """
 
     in_commit = False
@@ -31,7 +34,7 @@ class Engine:
     def __init__(self) -> None:
         self.inner = InMemoryDispatcher()
         self.mode = "there"
-        self.opened = 0
+        self.opened = self.refused = 0
 
     async def open(self, saver, heard):
         await self.answer()
@@ -78,6 +81,8 @@ class Link:
         await self.inner.release(hints)
 
     async def publish(self, news):
+        if self.engine.mode == "away" and news.stored:
+            self.engine.refused += 1
         await self.engine.answer()
         await self.inner.publish(news)
 
@@ -190,6 +195,47 @@ class TestAbsence:
             engine.mode = mode
 
         assert (run.status, engine.opened) == ("success", 1)
+
+    async def test_news_that_it_did_not_take_follow_later(self, engine, saver, monkeypatch):
+        """
+        An event that was stored while the engine was away wakes its readers when it is back.
+        """
+        monkeypatch.setattr("actorgraph.rules.system.dispatching.LOOK_S", 600.0)
+        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.RETRY_S", 0.01)
+        first, second = Turnstile({"bar": ["a"]}), Turnstile({"bar": ["b"]})
+        graphs = {"g": in_a_row({"a": first, "b": second})}
+        worker = ActorSystem(graphs, saver=saver, dispatcher=engine, role="work")
+
+        async def one_update(run):
+            async with run.events() as events:
+                async for event in events:
+                    if event.kind == "updates":
+                        return
+
+        async with system(engine, saver, "accept") as web, worker, soon():
+            run = await web.start("g", "t", {"bar": []}, stream_mode="updates")
+            async with anyio.create_task_group() as group:
+                group.start_soon(one_update, run)
+                await first.entered.wait()
+                await settled()
+                engine.mode = "away"
+                first.out.set()
+                while not engine.refused:  # noqa: ASYNC110 - published by a task
+                    await anyio.sleep(0.01)
+                engine.mode = "there"
+
+            assert not second.out.is_set()
+            second.out.set()
+
+    def test_a_link_that_is_deaf_brings_no_news(self):
+        """
+        A link that answers, and says of itself that it hears nothing, brings no news.
+        """
+        link = EngineLink(Engine(), InMemorySaver(), lambda _: None)
+        assert link.brings_news
+        link._link = cast("Any", SimpleNamespace(is_deaf=True))  # noqa: SLF001 - as if opened
+
+        assert not link.brings_news
 
     async def test_dropped_messages_are_counted(self, engine, saver, caplog):
         """

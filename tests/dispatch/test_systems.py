@@ -401,7 +401,7 @@ class TestReaders:
         """
         News that come while a reader looks are for it too, although another one was woken by them.
         """
-        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.LOOK_S", 600.0)
+        monkeypatch.setattr("actorgraph.rules.system.dispatching.LOOK_S", 600.0)
         looked, out = anyio.Event(), anyio.Event()
 
         async def slow_once(*place: Any) -> Any:
@@ -440,7 +440,7 @@ class TestEnds:
         A waiting run that is cancelled ends for those who wait for it without a look at the store,
         and its thread's next run is announced.
         """
-        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.LOOK_S", 600.0)
+        monkeypatch.setattr("actorgraph.rules.system.dispatching.LOOK_S", 600.0)
         async with fleet.system("accept") as web, soon():
             first = await web.start("g", "t", {"bar": []})
             second = await web.start("g", "t", {"bar": []}, if_busy="enqueue")

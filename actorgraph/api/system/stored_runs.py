@@ -350,7 +350,7 @@ class StoredRunMethods(LifecycleMethods):
         dispatch = self._dispatch
         if dispatch is None:
             return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run, since)
+        return dispatch.waits.pause_of(run, since)
 
     def _live(self, identity: bytes) -> Run | None:
         """Return a run that is in this process's memory and was not left to another system."""

@@ -15,6 +15,23 @@ from actorgraph.values.systems import RunRow
 BATCH_MAX = 512
 """Runs that are claimed at once: as many as the saver stores in one transaction."""
 
+LOOK_S = 2.0
+"""Seconds after which a reader of another process's run looks into the saver without news."""
+LOOKS_DOUBLED = 2
+"""Looks in vain after which that time is no longer doubled."""
+
+
+def looks_after(quiet: int) -> float:
+    """Seconds without news after which a reader looks for events of another process's run.
+
+    News are lost mostly by the death of the process that has the run, so soon after the last news a
+    look may find some. A thousand readers of quiet runs that looked as often would do little else.
+
+    Args:
+        quiet: looks without news since the last news.
+    """
+    return LOOK_S * 2 ** min(quiet, LOOKS_DOUBLED)
+
 
 def queues_of(
     graphs: Iterable[str], builds: Iterable[str], *, rescue_only: bool = False

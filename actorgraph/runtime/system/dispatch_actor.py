@@ -8,16 +8,13 @@ Sweep      looks in the saver for runs that no living system has, and announces 
            hint costs a sweep, never a run. Those that still wait at the next sweep, or whose engine
            is away, it claims itself: their hints are behind others, or nowhere
 News       publishes, at most once per `NEWS_S`, of which runs events were stored; passes news of
-           others to readers, at most once per `WAKE_S`, and to the watch of cancellations
+           others to readers (`NewsWaits`) and to the watch of cancellations
 Bounds     `reserve` slots are for runs that have lost their system
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from math import ceil
 from random import random
-from typing import TypeVar
 
 import anyio
 import msgspec
@@ -39,6 +36,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.news_waits import NewsWaits, taken
 from actorgraph.runtime.system.row_batches import RowBatches
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
@@ -50,12 +48,6 @@ NEWS_S = 0.02
 CLAIM_S = 0.01
 """Shortest time between two claims, of hinted runs and of next ones each: a transaction costs more
 than a run, so under load they gather meanwhile. An idle system claims at once."""
-WAKE_S = 0.025
-"""Shortest time between two wake-ups of readers: those with news look in one transaction."""
-LOOK_S = 2.0
-"""Seconds after which a reader looks into the saver without news."""
-LOOK_TOGETHER_S = 0.25
-"""Readers without news look at multiples of this time, so that they share transactions."""
 SWEEP_S = 1.0
 """Longest time between two sweeps; a third of the lease if that is shorter."""
 NEW_S = 5.0
@@ -70,14 +62,13 @@ FLUSH_S = 5.0
 """Seconds in which a system that closes announces what it has left to others."""
 RETRY_S = 1.0
 """Pause after an error of the dispatcher or the saver."""
-RECENT_MAX = 10_000
-"""Runs whose last news are remembered, for readers that are just looking into the saver."""
+UNSENT_MAX = 10_000
+"""News that are kept for the next publication when one has failed."""
 DEPTH_S = 0.5
 """Seconds for which a count of the waiting runs is used to accept others."""
 COUNT_S = 5.0
 """Seconds between two counts of the waiting runs for metrics."""
 
-K = TypeVar("K")
 TakeUp = Callable[[Sequence[RunRow]], Awaitable[Sequence[Job]]]
 
 
@@ -143,6 +134,7 @@ class DispatchActor:
         claimed: number of runs that it has claimed.
         swept: number of runs that it has announced again.
         stored_since: runs that this system has stored for workers since the last count.
+        waits: of its readers for news.
     """
 
     def __init__(
@@ -177,10 +169,7 @@ class DispatchActor:
         self._cancelled: dict[bytes, None] = {}
         self._changed: dict[bytes, None] = {}
         self._some_changed = Gate()
-        self._noted: dict[bytes, None] = {}
-        self._some_noted = Gate()
-        self._readers: dict[bytes, set[Gate]] = {}
-        self._recent: OrderedDict[bytes, float] = OrderedDict()
+        self.waits = NewsWaits(lambda: actor.draining is not None or not link.brings_news)
         self._counted_at = float("-inf")
         self._count = WaitingCount(0, 0)
         self.stored_since = 0
@@ -193,17 +182,19 @@ class DispatchActor:
 
     async def serve(self) -> None:
         """Take part until cancelled. The dispatcher is open."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._link.serve)
-            group.start_soon(self._repeat, self._announce_new)
-            group.start_soon(self._repeat, self._publish)
-            group.start_soon(self._repeat, self._listen)
-            group.start_soon(self._repeat, self._wake_readers)
-            group.start_soon(self._repeat, self._keep_counting)
-            if self._policy.works:
-                group.start_soon(self._repeat, self._serve_hints)
-                group.start_soon(self._repeat, self._serve_threads)
-                group.start_soon(self._repeat, self._sweep)
+        works = [
+            *(self._announce_new, self._publish, self._listen, self._keep_counting),
+            *(self.waits.wake_readers, self.waits.end_long_waits),
+        ]
+        if self._policy.works:
+            works += [self._serve_hints, self._serve_threads, self._sweep]
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._link.serve)
+                for work in works:
+                    group.start_soon(self._repeat, work)
+        finally:
+            self.waits.end()
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         """Call a function that ends by an error alone, again after a pause."""
@@ -333,7 +324,7 @@ class DispatchActor:
             if not self._ended:
                 await gate.wait()
             await pace.wait()
-            threads = _taken(self._ended)
+            threads = taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
             due = following(open_rows, self._host.clock.now())
             await self._claim_of(within_slots(due, *self._room()), open_rows)
@@ -493,45 +484,23 @@ class DispatchActor:
             self._some_changed = gate = Gate()
             if not self._changed and not self._cancelled:
                 await gate.wait()
-            stored, cancelled = _taken(self._changed), _taken(self._cancelled)
-            await self._link.publish(News(stored, cancelled))
+            stored, cancelled = taken(self._changed), taken(self._cancelled)
+            try:
+                await self._link.publish(News(stored, cancelled))
+            except Exception:
+                # Those of later ones alone would leave readers elsewhere behind.
+                room = max(0, UNSENT_MAX - len(self._changed))
+                self._changed.update(dict.fromkeys(stored[:room]))
+                raise
             await anyio.sleep(NEWS_S)
 
     async def _listen(self) -> None:
         while True:
             news = await self._heard.get()
             if news.stored:
-                self._noted.update(dict.fromkeys(news.stored))
-                self._some_noted.open()
+                self.waits.note(news.stored)
             if any(run in self._actor.jobs for run in news.cancelled):
                 await self._look_for_cancels()
-
-    def pause_of(self, run: bytes, since: float) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits, between two looks at a run, until the run has news.
-
-        It returns at once if there was news since it has last returned, and about `LOOK_S` later
-        in any case: news may be lost.
-
-        Args:
-            since: at first, in seconds of `time.monotonic()`.
-        """
-
-        async def pause() -> None:
-            nonlocal since
-            gate = Gate()
-            gates = self._readers.setdefault(run, set())
-            gates.add(gate)
-            try:
-                if self._recent.get(run, 0.0) < since:
-                    with anyio.move_on_after(_until_look(time.monotonic())):
-                        await gate.wait()
-            finally:
-                since = time.monotonic()
-                gates.discard(gate)
-                if not gates:
-                    self._readers.pop(run, None)
-
-        return pause
 
     async def row(self, run: bytes) -> RunRow | None:
         """Read the row of a run, together with those that others wait for; None if unknown.
@@ -540,29 +509,6 @@ class DispatchActor:
             StorageError: as `RowBatches.row`.
         """
         return await self._rows.row(run)
-
-    async def _wake_readers(self) -> None:
-        while True:
-            self._some_noted = gate = Gate()
-            if not self._noted:
-                await gate.wait()
-            for run in _taken(self._noted):
-                self._wake(run)
-            await anyio.sleep(WAKE_S)
-
-    def _wake(self, run: bytes) -> None:
-        """Wake the readers of a run, and those that are about to wait."""
-        self._recent[run] = time.monotonic()
-        self._recent.move_to_end(run)
-        if len(self._recent) > RECENT_MAX:
-            self._recent.popitem(last=False)
-        for gate in self._readers.get(run, ()):
-            gate.open()
-
-
-def _until_look(now: float) -> float:
-    """Seconds until a reader looks that has no news: `LOOK_S` or a bit more, see above."""
-    return ceil((now + LOOK_S) / LOOK_TOGETHER_S) * LOOK_TOGETHER_S - now
 
 
 class _Pace:
@@ -577,11 +523,3 @@ class _Pace:
         if (left := self._next - time.monotonic()) > 0:
             await anyio.sleep(left)
         self._next = time.monotonic() + self._seconds
-
-
-def _taken(keys: dict[K, None]) -> tuple[K, ...]:
-    """Take the keys out of a dict to which other threads add."""
-    found = tuple(keys)
-    for key in found:
-        keys.pop(key, None)
-    return found

@@ -66,6 +66,11 @@ class EngineLink:
         return 0.0 if self._away_since is None else time.monotonic() - self._away_since
 
     @property
+    def brings_news(self) -> bool:
+        """Whether news of other systems come, as far as is known."""
+        return not self.is_away and not getattr(self._link, "is_deaf", False)
+
+    @property
     def unreadable(self) -> int:
         """Messages that the link has dropped because they can't be read."""
         return getattr(self._link, "unreadable", 0)
