@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,7 +12,7 @@ from actorgraph import ActorSystem, PostgresSaver
 from tests.faults import dispatch_loads as loads
 from tests.faults import dispatch_scenarios as scenarios
 from tests.faults.crashes import report, row
-from tests.faults.dispatching import Place
+from tests.faults.dispatching import Place, in_own_loop
 from tests.support.dispatch_worker import GRAPH, WorkerOptions, steps, system_of
 
 
@@ -195,7 +196,8 @@ async def test_a_thousand_remote_readers(place, request, anyio_backend_name):
     # Tasks and futures of asyncio are in C, those of trio in Python, and workers use the cores too.
     soon_ms = 100 if anyio_backend_name == "asyncio" else 250
     options = WorkerOptions(pause_s=5.0, lease_s=4.0, max_runs=1000)
-    found = await loads.read_remotely(place, options, runs=1000, count=8)
+    read = partial(loads.read_remotely, place, options, runs=1000, count=8)
+    found = await in_own_loop(read, anyio_backend_name)
 
     tell(request, "1,000 remote readers", found)
     assert found.wrong == 0
