@@ -27,7 +27,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.support.source_files import ROOT
 
@@ -279,8 +279,27 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     order = serve(socket.socket(fileno=int(sys.argv[1])))
-    if order is not None:
+    if order is None:
+        return
+    try:
         become(order)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        leave(end.code or 0)
+    leave(0)
+
+
+def leave(status: int) -> NoReturn:
+    """End as the interpreter does, but that the system takes back the memory.
+
+    To free each object of the imports takes ten times as long as the fork: 40 ms.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
+    atexit._run_exitfuncs()  # noqa: SLF001 - as the interpreter does
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
