@@ -65,7 +65,9 @@ def types_as_before():
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `make faults` ask for the cases that `make test` leaves out."""
-    help_ = "run the cases that the markers every_loop, one_loop and long leave out, and no others"
+    help_ = (
+        "run the cases that `make test` leaves out (tests/support/saver_markers.py), and no others"
+    )
     parser.addoption("--long", action="store_true", help=help_)
 
 
@@ -96,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     whole_files = not any("::" in argument for argument in config.args)
     saver_markers.check(items, whole_files=whole_files)
     long = config.getoption("--long")
-    needed = [item for item in items if saver_markers.is_needed(item, long=long)]
+    needed = saver_markers.needed(items, long=long, whole_files=whole_files)
     if len(needed) < len(items):
         kept = set(needed)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
@@ -120,6 +122,11 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep imported objects out of collections: a test that collects garbage skips them."""
+    """Keep imported objects out of collections: a test that collects garbage skips them.
+
+    Python looks at new objects each time that 700 more are alive; that is a twentieth of the tests'
+    CPU time, and every 5,000 it is little.
+    """
     gc.freeze()
+    gc.set_threshold(5_000, 10, 10)
     gc.enable()

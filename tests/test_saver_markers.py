@@ -1,5 +1,6 @@
 """The markers every_saver, every_loop, one_loop and long choose the cases of a test."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -40,16 +41,14 @@ SAVER, LOOP, ONE = pytest.mark.every_saver, pytest.mark.every_loop, pytest.mark.
 @pytest.mark.parametrize(
     ("marks", "cases"),
     [
-        ([], {"asyncio": ["memory", "sqlite", "sqlite-memory"], "trio": ["memory", "sqlite"]}),
-        ([SAVER], {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite"]}),
-        ([SAVER, LOOP], {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite"]}),
+        ([], {"asyncio": ["memory", "sqlite"], "trio": ["sqlite"]}),
+        ([SAVER], {"asyncio": saver_markers.KINDS, "trio": ["sqlite"]}),
+        ([SAVER, LOOP], {"asyncio": saver_markers.KINDS, "trio": ["sqlite"]}),
         ([SAVER, ONE], {"asyncio": saver_markers.KINDS, "trio": []}),
-        (
-            [SAVER, LOOP("jsonl")],
-            {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite", "jsonl"]},
-        ),
+        ([SAVER, LOOP("jsonl")], {"asyncio": saver_markers.KINDS, "trio": ["sqlite", "jsonl"]}),
+        ([LOOP("memory")], {"asyncio": ["memory", "sqlite"], "trio": ["memory", "sqlite"]}),
     ],
-    ids=["none", "every_saver", "every_loop", "one_loop", "one kind"],
+    ids=["none", "every_saver", "every_loop", "one_loop", "one kind", "memory"],
 )
 def test_markers_choose_kinds_and_loops(marks, cases):
     """
@@ -68,10 +67,10 @@ def test_markers_choose_kinds_and_loops(marks, cases):
 @pytest.mark.parametrize(
     ("marks", "kinds"),
     [
-        ([SAVER], []),
+        ([SAVER], ["memory"]),
         ([SAVER, ONE], ["memory", "sqlite"]),
-        ([LOOP], ["sqlite-memory"]),
-        ([SAVER, LOOP], ["sqlite-memory", "jsonl", "postgres"]),
+        ([LOOP], ["memory", "sqlite-memory"]),
+        ([SAVER, LOOP], ["memory", "sqlite-memory", "jsonl", "postgres"]),
         ([SAVER, LOOP("jsonl"), ONE], saver_markers.KINDS),
     ],
     ids=["every_saver", "one_loop", "every_loop", "both", "all"],
@@ -83,6 +82,74 @@ def test_left_out_cases_run_when_they_are_asked_for(marks, kinds):
     cases = {kind: Case(*marks, store=kind, anyio_backend="trio") for kind in saver_markers.KINDS}
 
     assert [k for k, case in cases.items() if saver_markers.is_needed(case, long=True)] == kinds
+
+
+def cases_of(nodeid, *marks, kinds=("sqlite", "postgres")):
+    """Two cases of a function, on each loop and kind."""
+    found = []
+    for loop, kind, case in product(("asyncio", "trio"), kinds, "ab"):
+        made = Case(*marks, **{"store": kind} if kind else {}, anyio_backend=loop)
+        made.nodeid = f"{nodeid}[{loop}-{kind}-{case}]"
+        found.append(made)
+    return found
+
+
+def names_of(items):
+    """What is between the brackets."""
+    return [item.nodeid.partition("[")[2][:-1] for item in items]
+
+
+class TestFurtherCases:
+    def test_the_first_is_enough_on_trio_and_on_a_further_saver(self):
+        """
+        All cases run on asyncio and the first saver; with `--long` the others run.
+        """
+        items = cases_of("tests/api/test_a.py::test_a", SAVER)
+        quick = saver_markers.needed(items, long=False, whole_files=True)
+        rest = saver_markers.needed(items, long=True, whole_files=True)
+
+        kept = ["asyncio-sqlite-a", "asyncio-sqlite-b", "asyncio-postgres-a", "trio-sqlite-a"]
+        assert names_of(quick) == kept
+        assert names_of(rest) == ["asyncio-postgres-b", "trio-sqlite-b"]
+
+    def test_one_that_is_named_runs(self):
+        """
+        A case that is asked for by its name is not left out.
+        """
+        items = cases_of("tests/api/test_a.py::test_a", kinds=(None,))
+
+        assert saver_markers.needed(items, long=False, whole_files=False) == items
+
+    @pytest.mark.parametrize(
+        ("nodeid", "marks", "left_out"),
+        [
+            ("tests/runtime/test_a.py::test_a", [SAVER], []),
+            ("tests/savers/test_a.py::test_a", [SAVER], ["trio-sqlite-b"]),
+            ("tests/dispatch/test_a.py::test_a", [SAVER], ["asyncio-postgres-b"]),
+            ("tests/api/test_a.py::test_a", [SAVER, pytest.mark.every_case], []),
+        ],
+        ids=["both", "stores", "loops", "marked"],
+    )
+    def test_folders_and_a_marker_ask_for_each(self, nodeid, marks, left_out):
+        """
+        Where loops or stores are the subject, each case runs on them.
+        """
+        items = cases_of(nodeid, *marks)
+        found = saver_markers.needed(items, long=True, whole_files=True)
+
+        assert names_of(found) == left_out
+
+    def test_each_case_runs_in_one_of_both(self):
+        """
+        No case is left out of both, and none runs twice.
+        """
+        items = [*cases_of("tests/api/test_a.py::test_a", SAVER, LOOP), *cases_of("b", LOOP)]
+        quick, rest = (
+            saver_markers.needed(items, long=long, whole_files=True) for long in (False, True)
+        )
+
+        unmarked = [item for item in items[8:] if "postgres" in item.nodeid]
+        assert sorted(names_of([*quick, *rest, *unmarked])) == sorted(names_of(items))
 
 
 def test_a_long_test_runs_when_it_is_asked_for():

@@ -20,6 +20,8 @@ from actorgraph.runtime.broadcast import BUFFER_MAX
 from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
 from tests.support.graphs import ab, at, compiled, in_a_row, writer
 
+pytestmark = pytest.mark.every_case
+
 
 def tasks() -> int:
     """How many tasks the running event loop has."""

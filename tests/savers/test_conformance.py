@@ -4,7 +4,7 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
-pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop("memory")]
 
 
 @pytest.mark.promise("S099")

@@ -19,7 +19,7 @@ from actorgraph.values.commits import (
     Refused,
 )
 
-pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop("jsonl", "postgres")]
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop("memory", "jsonl", "postgres")]
 
 RUN, OTHER = b"r" * 16, b"o" * 16
 TASK = b"t" * 16

@@ -29,6 +29,7 @@ async def run_all(saver: PostgresSaver, start: int = 0) -> list[int]:
 class TestPgBouncer:
     """The long form is tests/faults/test_poolers.py."""
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("mode", ["session", "transaction"])
     async def test_runs_go_on_when_it_is_killed(self, clusters, mode):
         """
@@ -56,6 +57,7 @@ class TestPgBouncer:
 
         assert sorted(item.value["n"] for item in found) == [*range(RUNS)]
 
+    @pytest.mark.one_loop
     async def test_a_pooler_for_single_statements_is_refused(self, clusters):
         """
         Opening refuses a pooler in statement mode by an error that names the mode to set.
@@ -67,6 +69,7 @@ class TestPgBouncer:
             with pytest.raises(InvalidConfigError, match="pool_mode = transaction"):
                 PostgresStore(pooler.url).get(("a",), "b")
 
+    @pytest.mark.one_loop
     async def test_a_connection_of_the_program(self, clusters):
         """
         Over a program's connection no statement is prepared behind it, and the program's threshold

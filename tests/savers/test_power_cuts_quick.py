@@ -7,7 +7,7 @@ import pytest
 from tests.faults.test_failing_calls import fail_everywhere, fail_openings
 from tests.faults.test_power_cuts import SEED, cut_everywhere
 
-STATES = 150
+STATES = 100
 POINTS = 12
 
 pytestmark = [

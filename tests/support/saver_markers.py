@@ -1,15 +1,21 @@
-"""The markers `every_saver`, `every_loop`, `one_loop`, `long`: which cases of a test run.
+"""The markers `every_saver`, `every_loop`, `every_case`, `one_loop`, `long`: which cases run.
 
 A test of the fixtures `store`, `saver` or `place` is collected for every kind and both event loops.
-Most need not run on all of them, so without a marker it runs on memory, SQLite on both loops, and
-on SQLite in memory on asyncio. The other cases are deselected, and pytest counts them as such.
+Most need not run on all of them, so without a marker it runs on memory on asyncio, and on SQLite on
+both loops. The other cases are deselected, and pytest counts them as such.
 
-every_saver            on PostgreSQL and JSON lines too, which are slower, on asyncio
+every_saver            on SQLite in memory, PostgreSQL and JSON lines too, on asyncio
 every_loop             with `--long` on trio too, on each kind that it runs on
 every_loop("jsonl")    on trio too, on the kinds named; with `--long` on each
+every_case             each case on trio and on each kind: see below
 one_loop               on trio only with `--long`: a test of any fixtures, for which a second loop
                        takes long and shows little
 long                   only with `--long`
+
+What a loop or a store does seldom depends on the values of a test's parameters. So of each function
+the first case alone runs on trio, and on the kinds that only `every_saver` adds; the others do with
+`--long`. Folders whose subject are loops or stores are exempt (`LOOP_ROOMS`, `STORE_ROOMS`), and
+tests marked `every_case`: their parameters are about them.
 
 The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
 `make faults` runs with `--long` the cases that `make test` leaves out.
@@ -25,15 +31,65 @@ from tests.support.every_saver import KINDS
 SLOW_KINDS = {"jsonl", "postgres"}
 """The kinds that a test runs on only if it is marked `every_saver`."""
 
+FURTHER_KINDS = {"sqlite-memory", *SLOW_KINDS}
+"""The kinds that show what another one has shown, but for how they store it."""
+
 ASYNCIO_KINDS = {"store": {"sqlite-memory", *SLOW_KINDS}, "shelf": {"postgres"}}
 """Fixture -> the kinds on which a test runs on trio only if it is marked `every_loop`."""
 
 ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
 NAMES = ("every_saver", "every_loop", "one_loop")
+LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/", "tests/stores/")
+"""Folders whose tests run on trio in each case: how tasks and threads work is their subject."""
+STORE_ROOMS = ("tests/savers/", "tests/runtime/", "tests/storage/", "tests/stores/")
+"""Folders whose tests run on each kind in each case: what is stored is their subject."""
+
+
+def needed(items: Sequence[pytest.Item], *, long: bool, whole_files: bool) -> list[pytest.Item]:
+    """The cases that must run, in the same order.
+
+    Args:
+        items: what was collected, before anything is deselected.
+        long: whether the cases are meant that do not run otherwise.
+        whole_files: whether all cases of each test are in `items`; a case that is asked for by its
+            name is not left out because there is a first one.
+    """
+    quick = [item for item in items if is_needed(item)]
+    if whole_files:
+        quick = _first_cases(quick)
+    if not long:
+        return quick
+    kept = set(quick)
+    return [item for item in items if item not in kept and _is_asked_for(item, long=True)]
+
+
+def _first_cases(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Leave out further cases of functions in places that they show nothing new about."""
+    seen = set[tuple[str, str | None, bool]]()
+    kept = list[pytest.Item]()
+    for item in items:
+        place = _place(item)
+        if place is None or place not in seen:
+            kept.append(item)
+        if place is not None:
+            seen.add(place)
+    return kept
+
+
+def _place(item: pytest.Item) -> tuple[str, str | None, bool] | None:
+    """A function, its kind and loop, if its first case is enough there; None: each case counts."""
+    fixture, is_trio = _fixture_of(item), _is_on_trio(item)
+    kind = item.callspec.params[fixture] if fixture else None  # type: ignore[attr-defined]
+    spared = is_trio and not item.nodeid.startswith(LOOP_ROOMS)
+    if kind in FURTHER_KINDS and not item.nodeid.startswith(STORE_ROOMS):
+        spared = True
+    if not spared or item.get_closest_marker("every_case"):
+        return None
+    return item.nodeid.partition("[")[0], kind, is_trio
 
 
 def is_needed(item: pytest.Item, *, long: bool = False) -> bool:
-    """Whether a case must run: its kind of storage and its event loop are asked for.
+    """Whether a case must run for its kind of storage and its event loop: they are asked for.
 
     Args:
         long: whether the cases are meant that do not run otherwise.
@@ -51,12 +107,16 @@ def _is_asked_for(item: pytest.Item, *, long: bool) -> bool:
         return True
     params = item.callspec.params  # type: ignore[attr-defined]
     kind = params[fixture]
-    if fixture != "shelf" and kind in SLOW_KINDS and not item.get_closest_marker("every_saver"):
+    every_saver = fixture == "shelf" or item.get_closest_marker("every_saver")
+    if kind in (SLOW_KINDS if long else FURTHER_KINDS) and not every_saver:
         return False
-    if params.get("anyio_backend") != "trio" or kind not in ASYNCIO_KINDS[fixture]:
+    if params.get("anyio_backend") != "trio":
         return True
     loops = item.get_closest_marker("every_loop")
-    return loops is not None and (long or kind in loops.args)
+    if kind in ASYNCIO_KINDS[fixture]:
+        return loops is not None and (long or kind in loops.args)
+    is_further = fixture != "shelf" and kind == "memory"
+    return long or not is_further or (loops is not None and kind in loops.args)
 
 
 def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:

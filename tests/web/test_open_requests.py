@@ -19,6 +19,8 @@ from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import Log, chain, first
 from tests.web.test_access import BODIES, named
 
+pytestmark = pytest.mark.every_case
+
 OPEN = [endpoint for endpoint in ENDPOINTS if endpoint.stays_open]
 OF_A_RUN = [e for e in OPEN if "{run_id}" in e.path or e.action == "runs.create"]
 SLEEPS = {"assistant_id": "sleep", "input": {"foo": "a"}}
