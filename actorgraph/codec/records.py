@@ -48,7 +48,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, cast
 from zlib import crc32
 
 import msgspec
@@ -205,18 +205,38 @@ def decode_record(text: str) -> Record:
     )
 
 
+JSON_LEVELS_MAX: Final = 200
+"""As of values (`Codec`). How deep an interpreter goes depends on its version: what one wrote could
+be too deep for another one to read."""
+
+
 def encode_json(value: Any) -> str:
     """Encode plain data as compact JSON.
 
     Raises:
-        SerializationError: it is nested too deeply.
+        SerializationError: it has more than `JSON_LEVELS_MAX` levels.
     """
     try:
-        return _ENCODER.encode(value).decode()
+        text = _ENCODER.encode(value).decode()
+        if text.count("[") + text.count("{") > JSON_LEVELS_MAX and _is_deep(value):
+            raise RecursionError
     except RecursionError as error:
         raise SerializationError(
-            "a value is nested too deeply for JSON", do="use shallow lists and dicts"
+            f"a value is nested too deeply for JSON: more than {JSON_LEVELS_MAX} levels",
+            do="use shallow lists and dicts",
         ) from error
+    return text
+
+
+def _is_deep(value: Any, levels: int = JSON_LEVELS_MAX) -> bool:
+    """Whether lists and dicts are inside each other by more than some levels."""
+    if isinstance(value, dict):
+        parts: Iterable[Any] = cast("dict[Any, Any]", value).values()
+    elif isinstance(value, list | tuple):
+        parts = cast("list[Any]", value)
+    else:
+        return False
+    return not levels or any(_is_deep(part, levels - 1) for part in parts)
 
 
 @lru_cache(maxsize=4096)

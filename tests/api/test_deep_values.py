@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from actorgraph import START, ActorSystem, InMemorySaver, StateGraph
+from actorgraph.codec.records import JSON_LEVELS_MAX
 from actorgraph.errors import ActorGraphError
 from actorgraph.stores import InMemoryStore, SqliteStore
 
@@ -18,10 +19,10 @@ class State(TypedDict, total=False):
     value: Any
 
 
-def nested(kind: str) -> Any:
+def nested(kind: str, levels: int = LEVELS) -> Any:
     """A value of many levels of one kind."""
     made: Any = 0
-    for _ in range(LEVELS):
+    for _ in range(levels):
         made = {"list": [made], "dict": {"a": made}, "tuple": (made,)}[kind]
     return made
 
@@ -92,3 +93,15 @@ async def test_a_deep_value_is_refused_by_an_error_of_the_library(way: str, kind
 
     assert not isinstance(caught.value, RecursionError)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("kind", ["list", "dict"])
+@pytest.mark.parametrize("way", ["metadata", "run_metadata"])
+async def test_all_interpreters_take_the_same_number_of_levels(way: str, kind: str):
+    """
+    Metadata, with the dict around them, may have as many levels as a value of the state.
+    """
+    await getattr(Ways(), way)(nested(kind, JSON_LEVELS_MAX - 1))
+
+    with pytest.raises(ActorGraphError, match="nested too deeply"):
+        await getattr(Ways(), way)(nested(kind, JSON_LEVELS_MAX))

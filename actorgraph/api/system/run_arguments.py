@@ -211,8 +211,8 @@ def _json(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
         InvalidConfigError: it has values that JSON doesn't have.
     """
     try:
-        return msgspec.json.decode(msgspec.json.encode(dict(value or {})))
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        return msgspec.json.decode(encode_json(dict(value or {})))
+    except (TypeError, ValueError, SerializationError, msgspec.MsgspecError) as error:
         raise InvalidConfigError(
             f"{name} must be a dict of JSON values, got {shown(value)}: {error}",
             do="use strings, numbers, lists and dicts",
