@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from subprocess import Popen
 from typing import Any
@@ -18,6 +18,7 @@ import msgspec
 
 from actorgraph import ActorSystem, SystemBusyError
 from actorgraph.web import GraphRoutes
+from tests.faults.bare_work import bare_work
 from tests.faults.dispatching import (
     Call,
     Fleet,
@@ -273,8 +274,8 @@ async def _hints_left(place: Place) -> int:
     return count
 
 
-IN_FLIGHT_S = 0.25
-"""Seconds before a kill in which events are stored whose news die with the worker, so that their
+IN_FLIGHT_S = 1.0
+"""Seconds before a kill in which events are made whose news die with the worker, so that their
 readers look for them some seconds later; and whose readers share the cores with its replacement."""
 
 
@@ -286,7 +287,9 @@ class Read(msgspec.Struct):
         p50_ms: from the moment when an event was made until its reader had it: of those that were
             made when all readers had come, and `IN_FLIGHT_S` before a kill.
         p99_ms: as `p50_ms`.
+        floor_p99_ms: for which a bare piece of work waited meanwhile for a core; see `bare_work`.
         p99_after_ms: the same of later ones, while runs are taken over and a worker starts.
+        queries: to the store, for each event.
         wrong: readers that missed an update without a gap, or got one twice; see `is_wrong`.
         kinds: of events -> how many.
         reads: transactions per second of the process that reads.
@@ -297,7 +300,9 @@ class Read(msgspec.Struct):
     events: int
     p50_ms: float
     p99_ms: float
+    floor_p99_ms: float
     p99_after_ms: float
+    queries: float
     wrong: int
     kinds: dict[str, int]
     reads: float
@@ -315,51 +320,60 @@ async def read_remotely(place: Place, options: WorkerOptions, *, runs: int, coun
         count: steps of a run.
     """
     seen: dict[str, list[tuple[Any, float]]] = {}
-    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+    async with AsyncExitStack() as stack:
+        webs = await stack.enter_async_context(accepting(place, lease_s=options.lease_s))
+        fleet = await stack.enter_async_context(Fleet(place, options))
         made = await fleet.start(3)
+        waits = stack.enter_context(bare_work(place.log.with_suffix(".floor")))
         names = [f"t{number}" for number in range(runs)]
         started = await accept_all(webs, names, count, stream_mode="updates")
         stored, reader = await in_thread(transactions, place), webs[0]._host.reader  # noqa: SLF001
-        batches, begun = reader.statistics().batches, time.time()
-
-        async def read(name: str) -> None:
-            async for event in started[name].events():
-                seen.setdefault(name, []).append((event, time.time()))
-
+        before, begun = reader.statistics(), time.time()
         with anyio.fail_after(240):
             async with anyio.create_task_group() as group:
                 for name in names:
-                    group.start_soon(read, name)
-                await fleet.until(lambda: len(seen) == runs)
+                    group.start_soon(_read, started[name], seen.setdefault(name, []))
+                await fleet.until(lambda: all(seen.values()))
                 come = time.time()
                 await fleet.until(lambda: len(fleet.calls()) >= runs * count // 2)
-                killed = time.time()
+                moment = time.time() - IN_FLIGHT_S
                 made[0].kill()
                 await fleet.start()
         seconds = time.time() - begun
-        batches = reader.statistics().batches - batches
+        after = reader.statistics()
         stored = await in_thread(transactions, place) - stored
-        moved = _moved(fleet.calls())
+        moved, floor = _moved(fleet.calls()), waits(come, moment)
     got = [pair for events in seen.values() for pair in events]
-    lags = _lags(got, come, killed - IN_FLIGHT_S)
-    after = _lags(got, killed - IN_FLIGHT_S, time.time())
+    lags, later = _lags(got, come, moment), _lags(got, moment, time.time())
     return Read(
         events=len(got),
         p50_ms=lags[len(lags) // 2],
-        p99_ms=lags[len(lags) * 99 // 100],
-        p99_after_ms=after[len(after) * 99 // 100],
+        p99_ms=_p99(lags),
+        floor_p99_ms=_p99(floor),
+        p99_after_ms=_p99(later),
+        queries=(after.queries - before.queries) / len(got),
         wrong=sum(is_wrong([event for event, _ in got], count) for got in seen.values()),
         kinds=dict(Counter(event.kind for event, _ in got)),
-        reads=batches / seconds,
+        reads=(after.batches - before.batches) / seconds,
         all=stored / seconds,
         taken_over=moved,
     )
+
+
+async def _read(run: Any, seen: list[tuple[Any, float]]) -> None:
+    """Note each event of a run, and when it came."""
+    async for event in run.events():
+        seen.append((event, time.time()))  # noqa: PERF401 - at once, for those who look meanwhile
 
 
 def _lags(got: list[tuple[Any, float]], begin: float, end: float) -> list[float]:
     """Milliseconds by which updates came after they were made, of those made in between; sorted."""
     updates = [(e.created / 1e6, at) for e, at in got if e.kind == "updates"]
     return sorted((at - made) * 1000 for made, at in updates if begin <= made < end)
+
+
+def _p99(sorted_figures: list[float]) -> float:
+    return sorted_figures[len(sorted_figures) * 99 // 100]
 
 
 def is_wrong(events: Sequence[Any], count: int) -> bool:
@@ -377,7 +391,7 @@ def is_wrong(events: Sequence[Any], count: int) -> bool:
                 return True
             following = step + 1
         elif event.kind == "values" and before is not None and before.kind == "gap":
-            known = len(event.data["done"])
+            known = len(event.data.get("done", ()))  # none before its first step is stored
     return max(following, known) != count or offsets != sorted(offsets)
 
 

@@ -188,6 +188,9 @@ async def test_workers_stopped_with_hints(place, request):
     assert found.longest_locked_s <= soon_s
 
 
+LONG_TURNS = 4
+
+
 async def test_a_thousand_remote_readers(place, request, anyio_backend_name):
     """
     A thousand readers in an accepting process get each event of runs in three workers, soon and
@@ -202,8 +205,11 @@ async def test_a_thousand_remote_readers(place, request, anyio_backend_name):
     tell(request, "1,000 remote readers", found)
     assert found.wrong == 0
     assert found.taken_over > 0
-    assert found.p99_ms <= soon_ms
+    # An event takes a dozen turns of threads. On cores that others use too, a few of them wait as
+    # long as one of a hundred turns of a process that does nothing else.
+    assert found.p99_ms <= soon_ms + LONG_TURNS * found.floor_p99_ms
     assert found.reads <= 50
+    assert found.queries <= 2
 
 
 async def test_two_hundred_remote_cancels(place, request):
