@@ -139,6 +139,27 @@ class TestFurtherCases:
 
         assert names_of(found) == left_out
 
+    def test_a_marker_asks_for_the_first_alone(self):
+        """
+        In a folder about loops or stores a test may be about neither.
+        """
+        items = cases_of("tests/runtime/test_a.py::test_a", SAVER, pytest.mark.first_case)
+        found = saver_markers.needed(items, long=True, whole_files=True)
+
+        assert names_of(found) == ["asyncio-postgres-b", "trio-sqlite-b"]
+
+    def test_a_marker_asks_for_each_value(self):
+        """
+        A combination of values that earlier cases had is left out.
+        """
+        items = []
+        for one, other in product("ab", [(), []]):
+            items.append(Case(pytest.mark.each_value, one=one, other=other))
+            items[-1].nodeid = f"tests/a.py::test_a[{one}-{type(other).__name__}]"
+        found = saver_markers.needed(items, long=False, whole_files=True)
+
+        assert names_of(found) == ["a-tuple", "a-list", "b-tuple"]
+
     def test_each_case_runs_in_one_of_both(self):
         """
         No case is left out of both, and none runs twice.

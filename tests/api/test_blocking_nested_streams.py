@@ -154,6 +154,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_a_stream_of_each_reading_function_ends(way, mode):

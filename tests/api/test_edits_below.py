@@ -8,6 +8,8 @@ from actorgraph import Command, InMemorySaver, interrupt
 from tests.support.graphs import at, compiled, history
 from tests.support.subgraphs import asked
 
+pytestmark = pytest.mark.each_value
+
 
 class Marks(TypedDict, total=False):
     """`mark` is of the newest node; `answers` has those of the innermost nodes."""

@@ -16,6 +16,8 @@ from actorgraph.types import Migration
 from actorgraph.values.graph_changes import ResumeVerdict
 from tests.support.graphs import at
 
+pytestmark = pytest.mark.each_value
+
 CENTS = Migration(values={"cents": lambda euros: euros * 100})
 NAMED = Migration(name="cents", values={"cents": lambda euros: euros * 100})
 SAME = Migration(values={"cents": lambda value: value})

@@ -12,6 +12,8 @@ from tests.support.graphs import at, history, in_a_row
 from tests.support.renamed_subgraphs import KEPT, MOVES, NEW, OLD, ONCE, Turns, program
 from tests.support.subgraphs import Log
 
+pytestmark = pytest.mark.each_value
+
 
 async def waiting(graph: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The configs of the outer and the inner subgraph of a thread that asks."""

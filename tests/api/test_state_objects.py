@@ -172,6 +172,7 @@ WAYS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.one_loop
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("way", WAYS)

@@ -16,6 +16,8 @@ from actorgraph.types import Migration
 from actorgraph.values.graph_changes import ResumeVerdict
 from tests.support.known_types import restart
 
+pytestmark = pytest.mark.each_value
+
 KINDS = ["dataclass", "attrs", "pydantic", "msgspec", "typeddict"]
 
 

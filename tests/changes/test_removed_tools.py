@@ -13,6 +13,8 @@ from actorgraph.values.graph_changes import ResumeVerdict
 from tests.prebuilt.scripted import Script
 from tests.support.graphs import at
 
+pytestmark = pytest.mark.each_value
+
 
 def ask(q: str) -> str:
     """Ask a person."""

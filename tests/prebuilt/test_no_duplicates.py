@@ -136,6 +136,7 @@ def expected(kind: str, model: Any, mode: str) -> tuple[list[Any], list[str]]:
 CASES = list(itertools.product(GRAPHS, MODES, [Streaming, Silent]))
 
 
+@pytest.mark.each_value
 @pytest.mark.langgraph("F-M4")
 @pytest.mark.parametrize(("kind", "mode", "model"), CASES)
 def test_a_blocking_stream_sends_each_chunk_once(kind, mode, model):

@@ -14,6 +14,8 @@ from actorgraph import Command, InMemorySaver, Send, StateGraph, entrypoint, int
 from actorgraph.types import RetryPolicy
 from tests.support.graphs import at, in_a_row, side_by_side
 
+pytestmark = pytest.mark.first_case
+
 
 class Log(TypedDict, total=False):
     log: Annotated[list[str], add]

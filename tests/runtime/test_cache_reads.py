@@ -28,6 +28,8 @@ from actorgraph.errors import CacheWarning
 from actorgraph.stores import InMemoryStore
 from actorgraph.types import RunControl
 
+pytestmark = pytest.mark.first_case
+
 
 class State(TypedDict, total=False):
     question: str

@@ -52,7 +52,10 @@ def handled(node, handler, *, saver=None, after=("after",), **options):
     return builder.compile(checkpointer=saver)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning"),
+    pytest.mark.first_case,
+]
 
 
 class TestInItsPlace:

@@ -8,6 +8,8 @@ from actorgraph.testing import FaultPlan, FaultySaver
 from tests.support.gates import Turnstile, patient_group
 from tests.support.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
 
+pytestmark = pytest.mark.first_case
+
 ORDERS = [("good", "bad"), ("bad", "good")]
 both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)
 

@@ -9,7 +9,7 @@ from actorgraph import Command, InMemorySaver, Interrupt, interrupt
 from actorgraph.errors import LostPauseWarning, SwallowedInterruptWarning, UnknownInterruptError
 from tests.support.graphs import ab, at, count, history, in_a_row, side_by_side, writer
 
-pytestmark = pytest.mark.every_saver
+pytestmark = [pytest.mark.every_saver, pytest.mark.first_case]
 
 
 async def ask(state):

@@ -25,6 +25,8 @@ from actorgraph.prebuilt import InjectedState, InjectedStore, ToolNode, ToolRunt
 from actorgraph.stores import InMemoryStore
 from tests.support.graphs import at
 
+pytestmark = pytest.mark.first_case
+
 
 class Log(TypedDict, total=False):
     """The state of all programs here."""

@@ -82,6 +82,7 @@ REFUSALS = {
 @pytest.mark.parametrize("kind", REFUSALS)
 @pytest.mark.parametrize("number", [1, 2])
 class TestRefusedSaves:
+    @pytest.mark.first_case
     @pytest.mark.one_loop
     async def test_the_error_says_whether_the_input_is_stored(
         self, place: Store, number: int, kind: str, durability: Any

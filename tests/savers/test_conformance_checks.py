@@ -112,6 +112,7 @@ BY_NAME = {check.name: check for check in CHECKS}
 
 
 class TestPlantedFaults:
+    @pytest.mark.first_case
     @pytest.mark.one_loop
     @pytest.mark.parametrize("name", FAULTS)
     async def test_a_check_finds_it(self, store, name):

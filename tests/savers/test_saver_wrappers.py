@@ -167,6 +167,7 @@ class TestGuard:
         assert done["bar"][-2:] == ["me", "z"]
         assert streamed
 
+    @pytest.mark.first_case
     @pytest.mark.promise("S207")
     @pytest.mark.parametrize(
         "act",

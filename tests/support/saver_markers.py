@@ -8,6 +8,8 @@ every_saver            on SQLite in memory, PostgreSQL and JSON lines too, on as
 every_loop             with `--long` on trio too, on each kind that it runs on
 every_loop("jsonl")    on trio too, on the kinds named; with `--long` on each
 every_case             each case on trio and on each kind: see below
+first_case             the first case alone on trio and on further kinds: see below
+each_value             each value of each parameter, not each combination of them: see below
 one_loop               on trio only with `--long`: a test of any fixtures, for which a second loop
                        takes long and shows little
 long                   only with `--long`
@@ -15,7 +17,9 @@ long                   only with `--long`
 What a loop or a store does seldom depends on the values of a test's parameters. So of each function
 the first case alone runs on trio, and on the kinds that only `every_saver` adds; the others do with
 `--long`. Folders whose subject are loops or stores are exempt (`LOOP_ROOMS`, `STORE_ROOMS`), and
-tests marked `every_case`: their parameters are about them.
+tests marked `every_case`: their parameters are about them. In those folders `first_case` asks for
+the rule. Of a test marked `each_value` a case runs that has a value which no earlier one has; the
+other combinations run with `--long`.
 
 The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
 `make faults` runs with `--long` the cases that `make test` leaves out.
@@ -65,27 +69,46 @@ def needed(items: Sequence[pytest.Item], *, long: bool, whole_files: bool) -> li
 
 def _first_cases(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Leave out further cases of functions in places that they show nothing new about."""
-    seen = set[tuple[str, str | None, bool]]()
+    seen = dict[tuple[str, str | None, bool], set[tuple[str, object]]]()
     kept = list[pytest.Item]()
     for item in items:
-        place = _place(item)
-        if place is None or place not in seen:
+        fixture = _fixture_of(item)
+        kind = item.callspec.params[fixture] if fixture else None  # type: ignore[attr-defined]
+        place = item.nodeid.partition("[")[0], kind, _is_on_trio(item)
+        values = _values(item)
+        if place not in seen or not _is_further(item, kind, new=not values <= seen[place]):
             kept.append(item)
-        if place is not None:
-            seen.add(place)
+        seen.setdefault(place, set()).update(values)
     return kept
 
 
-def _place(item: pytest.Item) -> tuple[str, str | None, bool] | None:
-    """A function, its kind and loop, if its first case is enough there; None: each case counts."""
-    fixture, is_trio = _fixture_of(item), _is_on_trio(item)
-    kind = item.callspec.params[fixture] if fixture else None  # type: ignore[attr-defined]
-    spared = is_trio and not item.nodeid.startswith(LOOP_ROOMS)
-    if kind in FURTHER_KINDS and not item.nodeid.startswith(STORE_ROOMS):
-        spared = True
-    if not spared or item.get_closest_marker("every_case"):
-        return None
-    return item.nodeid.partition("[")[0], kind, is_trio
+def _is_further(item: pytest.Item, kind: str | None, *, new: bool) -> bool:
+    """Whether a case that is not its function's first in a place is left out there.
+
+    Args:
+        new: whether a parameter has a value that it had in no case before.
+    """
+    if not new and item.get_closest_marker("each_value"):
+        return True
+    on_trio, on_kind = _is_on_trio(item), kind in FURTHER_KINDS
+    if not item.get_closest_marker("first_case"):
+        on_trio = on_trio and not item.nodeid.startswith(LOOP_ROOMS)
+        on_kind = on_kind and not item.nodeid.startswith(STORE_ROOMS)
+    return (on_trio or on_kind) and not item.get_closest_marker("every_case")
+
+
+def _values(item: pytest.Item) -> set[tuple[str, object]]:
+    """The values of a case's parameters by their names, but for its kind and its loop.
+
+    An object is itself: some have no equality.
+    """
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    plain = (str, bool, int, type(None))
+    return {
+        (name, value if isinstance(value, plain) else id(value))
+        for name, value in params.items()
+        if name not in {"anyio_backend", *ASYNCIO_KINDS}
+    }
 
 
 def is_needed(item: pytest.Item, *, long: bool = False) -> bool:

@@ -21,6 +21,8 @@ from actorgraph.web.stream_protocol.protocol_commands import (
 )
 from tests.web.test_access import BODIES, named
 
+pytestmark = pytest.mark.each_value
+
 MALLORY = {"x-user": "mallory"}
 FILTERS = ("search", "count", "history", "versions")
 """Ends of the paths whose metadata only select."""
