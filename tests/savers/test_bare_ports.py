@@ -1,6 +1,5 @@
 """Savers with the port's methods alone; answers that are missing; names of a base class."""
 
-import subprocess
 import sys
 
 import anyio
@@ -11,6 +10,7 @@ from actorgraph.checkpoints import HostedSaver
 from actorgraph.errors import SaverBrokenError
 from actorgraph.savers.memory.saver import MemoryBackend
 from tests.savers.places import LogSaver
+from tests.support.warm_processes import run
 
 PROGRAM = """
 import threading
@@ -115,16 +115,9 @@ class TestPrograms:
         `--db module:saver` opens a saver of a program, or what a function of it makes.
         """
         (tmp_path / "app_of_log.py").write_text(PROGRAM)
-        command = [sys.executable, "-m", "actorgraph", "threads", "--db", name]
         path = f"{tmp_path}:{':'.join(filter(None, sys.path))}"
-        ran = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={"PYTHONPATH": path, "COLUMNS": "200", "PATH": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = {"PYTHONPATH": path, "COLUMNS": "200", "PATH": ""}
+        ran = run(["-m", "actorgraph", "threads", "--db", name], cwd=tmp_path, env=env)
 
         assert seen in ran.stdout + ran.stderr
 

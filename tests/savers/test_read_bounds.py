@@ -88,6 +88,7 @@ class TestHistory:
         assert len(found) == 1_200
         assert 2 * 12 <= len(saver.statements) <= 5 * 12
 
+    @pytest.mark.one_loop
     @pytest.mark.promise("S097", "S199")
     async def test_values_are_found_along_indexes(self, saver, path):
         """
@@ -205,6 +206,7 @@ async def test_a_chat_takes_at_most_six_times_its_state(path):
 
 
 class TestLoading:
+    @pytest.mark.one_loop
     @pytest.mark.promise("S066", "C1")
     @pytest.mark.parametrize("steps", [1_000])
     async def test_the_newest_of_many_takes_twenty_rows(self, path, steps):
