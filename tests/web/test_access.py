@@ -1,7 +1,7 @@
 """Permissions: every route of the table, asked by every principal."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import anyio
@@ -109,8 +109,8 @@ class Place:
         )
 
 
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+@asynccontextmanager
+async def filled() -> AsyncIterator[Place]:
     saver = InMemorySaver()
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in USED}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
@@ -125,6 +125,19 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     async with system, httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         made = Place(client, system)
         await made.fill()
+        yield made
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with filled() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def closed_place() -> AsyncIterator[Place]:
+    """One for all tests of those who may change nothing of `owner`."""
+    async with filled() as made:
         yield made
 
 
@@ -170,47 +183,47 @@ class TestTheTable:
 @pytest.mark.one_loop
 @pytest.mark.parametrize("endpoint", GUARDED, ids=named)
 class TestEveryRoute:
-    async def test_unknown_clients_are_refused(self, place, endpoint):
+    async def test_unknown_clients_are_refused(self, closed_place, endpoint):
         """
         An unknown client is asked to sign in.
         """
-        assert (await place.visit(None, endpoint)).status_code == 401
+        assert (await closed_place.visit(None, endpoint)).status_code == 401
 
-    async def test_no_other_method_and_no_mount_goes_around(self, place, endpoint):
+    async def test_no_other_method_and_no_mount_goes_around(self, closed_place, endpoint):
         """
         HEAD is refused as GET is, OPTIONS returns methods only, and a mount changes nothing. T35.
         """
         for user in (None, "other"):
-            head = await place.visit(user, endpoint, "HEAD")
+            head = await closed_place.visit(user, endpoint, "HEAD")
             assert OWN not in head.text
             if endpoint.method == "GET":
-                asked = await place.visit(user, endpoint)
+                asked = await closed_place.visit(user, endpoint)
                 assert head.status_code == asked.status_code
-        options = await place.visit("other", endpoint, "OPTIONS")
-        mounted = await place.visit(None, endpoint, prefix="/mounted")
-        others = await place.visit("other", endpoint, prefix="/mounted")
+        options = await closed_place.visit("other", endpoint, "OPTIONS")
+        mounted = await closed_place.visit(None, endpoint, prefix="/mounted")
+        others = await closed_place.visit("other", endpoint, prefix="/mounted")
 
         assert (options.status_code, mounted.status_code) == (405, 401)
         assert OWN not in options.text + mounted.text + others.text
         if "{thread_id}" in endpoint.path or "{run_id}" in endpoint.path:
             assert others.status_code == 404
 
-    async def test_another_tenant_sees_nothing(self, place, endpoint):
+    async def test_another_tenant_sees_nothing(self, closed_place, endpoint):
         """
         Another tenant's thread isn't there, and no byte of it is shown.
         """
-        answer = await place.visit("other", endpoint)
+        answer = await closed_place.visit("other", endpoint)
 
         assert OWN not in answer.text
         if "{thread_id}" in endpoint.path or "{run_id}" in endpoint.path:
             assert answer.status_code == 404
-        assert (await place.ask("owner", "GET", "/threads/owner/state")).status_code == 200
+        assert (await closed_place.ask("owner", "GET", "/threads/owner/state")).status_code == 200
 
-    async def test_a_principal_without_rights_is_refused_everywhere(self, place, endpoint):
+    async def test_a_principal_without_rights_is_refused_everywhere(self, closed_place, endpoint):
         """
         A principal whose rights were taken is refused everywhere.
         """
-        answer = await place.visit("revoked", endpoint)
+        answer = await closed_place.visit("revoked", endpoint)
 
         assert OWN not in answer.text
         assert answer.status_code in (403, 404)
