@@ -246,3 +246,19 @@ def test_a_class_is_judged_by_all_of_its_tests():
     parent = Node(SAVER)
 
     saver_markers.check([Case(parent=parent), Case(parent=parent, store="jsonl")], whole_files=True)
+
+
+@pytest.mark.parametrize("marks", [(), (SAVER,), (ONE,), (pytest.mark.each_value,)], ids=str)
+def test_each_case_of_a_fault_runs(marks):
+    """
+    In tests/faults, on each kind and loop, the first case of a function and all others.
+    """
+    loops, numbers = ["asyncio", "trio"], range(3)
+    cases = [
+        Case(*marks, anyio_backend=loop, store=kind, number=number)
+        for loop, kind, number in product(loops, saver_markers.KINDS, numbers)
+    ]
+    for case in cases:
+        case.nodeid = f"{saver_markers.FAULTS}test_a.py::test_a[x]"
+
+    assert saver_markers.needed(cases, long=False, whole_files=True) == cases

@@ -16,6 +16,7 @@ from actorgraph.runtime import worker_threads
 from actorgraph.runtime.task import hops, router_threads
 from actorgraph.runtime.task.calling import abandoned, thread_limiter
 from actorgraph.runtime.task.router_threads import SLOW_CALLS, RouterThreads
+from tests.faults.cancels import tasks_alive
 from tests.runtime.bad_routers import Everything, Gate, corpus
 from tests.support.gates import PATIENCE_S
 
@@ -310,6 +311,19 @@ class TestCancellation:
         assert abandoned() == ["node"]
         gate.open()
         assert noticed.wait(PATIENCE_S)
+
+    async def test_no_task_of_the_loop_is_left(self, gate):
+        """
+        A run that is cancelled while a thread has its router leaves no task where it ran.
+        """
+        before = tasks_alive()
+        async with anyio.create_task_group() as group:
+            group.start_soon(graph(gate.named("router", lambda _: gate.wait())).ainvoke, {})
+            await until(lambda: gate.waiting)
+            group.cancel_scope.cancel()
+
+        assert tasks_alive() == before
+        gate.open()
 
     def test_one_that_outlives_its_loop_ends_quietly(self, monkeypatch, gate):
         """

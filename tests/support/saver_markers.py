@@ -21,6 +21,8 @@ tests marked `every_case`: their parameters are about them. In those folders `fi
 the rule. Of a test marked `each_value` a case runs that has a value which no earlier one has; the
 other combinations run with `--long`.
 
+Each case of tests/faults runs.
+
 The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
 `make faults` runs with `--long` the cases that `make test` leaves out.
 A test of `shelf` (stores for long-term memory) runs on every kind, on PostgreSQL only with asyncio.
@@ -42,6 +44,8 @@ ASYNCIO_KINDS = {"store": {"sqlite-memory", *SLOW_KINDS}, "shelf": {"postgres"}}
 """Fixture -> the kinds on which a test runs on trio only if it is marked `every_loop`."""
 
 ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
+FAULTS = "tests/faults/"
+"""Each case of its tests runs, whatever its marks: `make faults` is where cases are left to."""
 NAMES = ("every_saver", "every_loop", "one_loop")
 LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/", "tests/stores/")
 """Folders whose tests run on trio in each case: how tasks and threads work is their subject."""
@@ -58,12 +62,11 @@ def needed(items: Sequence[pytest.Item], *, long: bool, whole_files: bool) -> li
         whole_files: whether all cases of each test are in `items`; a case that is asked for by its
             name is not left out because there is a first one.
     """
-    quick = [item for item in items if is_needed(item)]
+    kept = {item for item in items if item.nodeid.startswith(FAULTS) or is_needed(item)}
     if whole_files:
-        quick = _first_cases(quick)
+        kept = set(_first_cases([item for item in items if item in kept]))
     if not long:
-        return quick
-    kept = set(quick)
+        return [item for item in items if item in kept]
     return [item for item in items if item not in kept and _is_asked_for(item, long=True)]
 
 
@@ -88,6 +91,8 @@ def _is_further(item: pytest.Item, kind: str | None, *, new: bool) -> bool:
     Args:
         new: whether a parameter has a value that it had in no case before.
     """
+    if item.nodeid.startswith(FAULTS):
+        return False
     if not new and item.get_closest_marker("each_value"):
         return True
     on_trio, on_kind = _is_on_trio(item), kind in FURTHER_KINDS

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from threading import get_ident
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, Final
 
 import anyio
@@ -176,16 +176,24 @@ class _TrioLoop:
         vars(hops.threadlocals).pop("current_token", None)
         vars(_trio_data()).clear()
 
-    def call_soon(self, work: Callable[[Any], None], thread: object) -> None:
+    def call_soon(self, work: Callable[..., None], *args: object) -> None:
         with suppress(_trio().RunFinishedError):
-            self._loop.run_sync_soon(work, thread)
+            self._loop.run_sync_soon(work, *args)
 
     def call_later(self, work: Callable[[], None]) -> None:
+        def wait() -> Callable[[], None]:
+            sleep(LOOK_S)
+            return lambda: self.call_soon(work)
+
         async def later() -> None:
             await anyio.sleep(LOOK_S)
             work()
 
-        _trio().lowlevel.spawn_system_task(later)
+        try:
+            # Not by a task: where a run was cancelled one would be left for a moment.
+            worker_threads.start(wait)
+        except RuntimeError:  # the operating system allows no more threads
+            _trio().lowlevel.spawn_system_task(later)
 
 
 def _trio() -> Any:
