@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from actorgraph.codec.bounds import CopyBudget, build_set
     from actorgraph.codec.conversions import migrated_input, noted
     from actorgraph.codec.decode_errors import raise_located
-    from actorgraph.codec.handoff import HandOff
+    from actorgraph.codec.save_encoder import SaveEncoder
     from actorgraph.codec.known_types import declare
     from actorgraph.codec.library_types import library_type
     from actorgraph.codec.stored_types import MODEL, NAMED_TUPLE, OLD_MODEL, PATTERN, SLOTTED
@@ -161,7 +161,7 @@ _BY_MODULE = {
     "actorgraph.codec.bounds": "CopyBudget build_set",
     "actorgraph.codec.conversions": "migrated_input noted",
     "actorgraph.codec.decode_errors": "raise_located",
-    "actorgraph.codec.handoff": "HandOff",
+    "actorgraph.codec.save_encoder": "SaveEncoder",
     "actorgraph.codec.known_types": "declare",
     "actorgraph.codec.library_types": "library_type",
     "actorgraph.codec.stored_types": """

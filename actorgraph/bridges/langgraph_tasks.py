@@ -58,7 +58,7 @@ def show_task(scope: TaskScope, context: Context) -> None:
 
 
 def _keys(scope: TaskScope) -> dict[str, Any]:
-    keys = dict.fromkeys(scope.lineage.state.plan.state_keys)
+    keys = dict.fromkeys(scope.run_context.state.plan.state_keys)
     protocol = langgraph_module("langgraph.pregel.protocol")  # not loaded without its graphs
     stream = {} if protocol is None else {LANGGRAPH_STREAM: protocol.StreamProtocol(_drop, set())}
     return {
@@ -80,7 +80,7 @@ def _scratchpad(scope: TaskScope) -> Any:
     module = langgraph_module("langgraph._internal._scratchpad")
     # Only its graphs look at the class, and they load it.
     kind: Any = SimpleNamespace if module is None else module.PregelScratchpad
-    step = scope.lineage.step()
+    step = scope.run_context.step()
     return kind(
         step=step,
         stop=step + 1,
@@ -175,7 +175,7 @@ def _write(writes: Sequence[tuple[str, Any]]) -> None:
         InvalidUpdateError: one goes to an unknown key.
     """
     scope = CURRENT.get()
-    known = scope.lineage.state.plan.state_keys
+    known = scope.run_context.state.plan.state_keys
     for key, value in writes:
         if key == RESUME:
             continue  # answers are stored with the task
@@ -195,7 +195,7 @@ def _drop(chunk: Any) -> None:
 def _read(_: None, keys: Mapping[str, Any], select: str | list[str], fresh: bool = False) -> Any:
     """Read the state as it was when the task began."""
     del keys, fresh
-    values = CURRENT.get().lineage.values()
+    values = CURRENT.get().run_context.values()
     if isinstance(select, str):
         return values[select]
     return {key: values[key] for key in select if key in values}

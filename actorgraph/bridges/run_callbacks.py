@@ -196,7 +196,7 @@ class GraphCallbacks:
         def both(scope: TaskScope, context: Context) -> None:
             # A `@task` call is reported below its caller, which is in the config already.
             if scope.task.path[-1] != CALL or scope.caller is None:
-                above = self._run.get_child(f"graph:step:{scope.lineage.step()}")
+                above = self._run.get_child(f"graph:step:{scope.run_context.step()}")
             else:
                 above = scope.caller.base_config.get("callbacks")
             scope.override({**scope.base_config, "callbacks": above})

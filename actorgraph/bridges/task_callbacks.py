@@ -98,7 +98,7 @@ class NodeCallbacks:
         manager = self._configure(
             config.get("callbacks"),
             [*(config.get("tags") or ()), *tags],
-            metadata_of(scope, node, scope.lineage.step()),
+            metadata_of(scope, node, scope.run_context.step()),
         )
         if scope.task.path[-1] == CALL:
             given = _arguments(node, given)

@@ -351,7 +351,7 @@ class SharedRow(msgspec.Struct, frozen=True):
 
 
 class SharedInput:
-    """The large values of a run's input. Owned by the run's `HandOff`.
+    """The large values of a run's input. Owned by the run's `SaveEncoder`.
 
     Attributes:
         rows: `id(value)` -> its row; empty for most runs.

@@ -104,7 +104,7 @@ class Parcel:
         """Keep hints for the next call."""
         self._kept.extend(hints)
 
-    def hand_over(self, queues: Sequence[str], limit: int) -> list[Hint]:
+    def take_hints(self, queues: Sequence[str], limit: int) -> list[Hint]:
         """Return up to `limit` hints of these queues; those of a cancelled call come first."""
         every = [*self._handed, *self._kept]
         self._handed = [hint for hint in every if hint.queue in queues][:limit]

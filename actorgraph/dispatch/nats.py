@@ -307,7 +307,7 @@ class _NATSLink:
 
     async def _receive(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         while True:
-            if found := self._parcel.hand_over(queues, limit):
+            if found := self._parcel.take_hints(queues, limit):
                 return found
             if self._is_cut:
                 self._forget_fetching()

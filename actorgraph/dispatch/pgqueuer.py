@@ -335,7 +335,7 @@ class _PGQueuerLink:
 
         asked = {cast("Any", name): EntrypointExecutionParameter(0) for name in queues}
         while True:
-            if found := self._parcel.hand_over(queues, limit):
+            if found := self._parcel.take_hints(queues, limit):
                 return found
             fresh = self._fresh_event()
             fresh.clear()

@@ -15,7 +15,7 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.messages.conversion import as_list, converted, is_message
 from actorgraph.messages.open_calls import answer_given_up
 from actorgraph.messages.openai_format import formatted
-from actorgraph.messages.stamps import stamp
+from actorgraph.messages.stamps import assign_message_ids
 
 REMOVE_ALL_MESSAGES = "__remove_all__"
 Messages = Any
@@ -200,4 +200,4 @@ class MessagesState(TypedDict):
 
 
 for _reducer in (add_messages, messages_delta_reducer):
-    setattr(_reducer, "stamp", stamp)  # noqa: B010 - a function has no such attribute by type
+    setattr(_reducer, "stamp", assign_message_ids)  # noqa: B010 - a function has no such attribute by type

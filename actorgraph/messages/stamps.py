@@ -19,7 +19,7 @@ from actorgraph.values.commands import Overwrite, overwritten
 _ROLES = frozenset({*ROLES, "function"})
 
 
-def stamp(write: Any, seed: str) -> Any:
+def assign_message_ids(write: Any, seed: str) -> Any:
     """Give the messages of one write their ids; those in an Overwrite become messages too.
 
     Args:

@@ -14,11 +14,11 @@ from actorgraph.graph import START
 from actorgraph.internals import (
     EPOCH_ANY,
     Commit,
-    HandOff,
     Host,
     ListCheckpoints,
     Plan,
     Save,
+    SaveEncoder,
     StoredCheckpoint,
     address_of,
     as_text,
@@ -197,7 +197,7 @@ class _Mover:
         self._starts = starts
         self._host, self._codec = host, codec
         self.thread_id, self._dry_run = thread_id, dry_run
-        self._handoffs: dict[str, tuple[bytes, HandOff]] = {}
+        self._save_encoders: dict[str, tuple[bytes, SaveEncoder]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
 
     async def move(self, source: SourceDatabase, decoder: Decoder) -> ThreadReport:
@@ -234,21 +234,21 @@ class _Mover:
         self, moved: Sequence[MovedCheckpoint], there: set[tuple[str, bytes]]
     ) -> Iterator[Commit]:
         for one in moved:
-            handoff = self._handoff(one)
+            save_encoder = self._save_encoder(one)
             save = Save(0, None, ledger=one.ledger, checkpoints=(self._shared(one),))
-            commit = handoff.commit(save)
+            commit = save_encoder.commit(save)
             if (one.namespace, bytes(one.point.id)) in there:
                 continue  # encoded all the same: the hand-off needs it for the ones that follow
             rows = tuple(msgspec.structs.replace(row, run=one.run) for row in commit.checkpoints)
             yield msgspec.structs.replace(commit, run=None, checkpoints=rows)
 
-    def _handoff(self, one: MovedCheckpoint) -> HandOff:
+    def _save_encoder(self, one: MovedCheckpoint) -> SaveEncoder:
         """Return the namespace's hand-off, which knows the stored rows; a new one for a branch."""
-        last = self._handoffs.get(one.namespace)
+        last = self._save_encoders.get(one.namespace)
         if last is not None and last[0] == one.point.parent:
-            handoff = last[1]
+            save_encoder = last[1]
         else:
-            handoff = HandOff(
+            save_encoder = SaveEncoder(
                 self._codec,
                 _NO_GRAPH,
                 thread_id=self.thread_id,
@@ -256,8 +256,8 @@ class _Mover:
                 run=b"",
                 epoch=EPOCH_ANY,
             )
-        self._handoffs[one.namespace] = (one.point.id, handoff)
-        return handoff
+        self._save_encoders[one.namespace] = (one.point.id, save_encoder)
+        return save_encoder
 
     def _shared(self, one: MovedCheckpoint) -> Any:
         """Replace the leading items of lists by the equal ones of the checkpoint before.

@@ -104,7 +104,7 @@ def _delay(
     policies: Sequence[RetryPolicy], attempt: int, error: Exception, scope: TaskScope | None
 ) -> float | None:
     jitter = random.random()  # noqa: S311 - not a secret
-    left = float("inf") if scope is None else scope.lineage.stopping.left_s()
+    left = float("inf") if scope is None else scope.run_context.stopping.left_s()
     return next_delay(policies, attempt, error, jitter, now=time.time(), left=left)
 
 
@@ -171,9 +171,9 @@ async def kept_result(
         is_last: whether all other calls have returned: the node's own result follows at once.
     """
     scope = CURRENT.get(None)
-    if scope is None or scope.lineage.calls is None:
+    if scope is None or scope.run_context.calls is None:
         return await work()
-    plan = scope.lineage.state.plan
+    plan = scope.run_context.state.plan
 
     def keeps(result: Any) -> bool:
         # Keys that are never stored may be in a Command.

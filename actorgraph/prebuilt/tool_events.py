@@ -79,7 +79,7 @@ def current_state() -> Any:
     Outside of a run: an empty dict.
     """
     scope = CURRENT.get(None)
-    return {} if scope is None else state_for(scope.lineage.state, scope.task)
+    return {} if scope is None else state_for(scope.run_context.state, scope.task)
 
 
 class ToolCallStream:

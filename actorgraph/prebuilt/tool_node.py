@@ -376,7 +376,7 @@ class ToolNode:
         asks = interrupt_id(scope.task.namespace + scope.key, scope.asked)
         if scope.asked >= len(scope.answers) and asks not in scope.routed:
             return
-        node = scope.lineage.state.plan.nodes.get(scope.task.name)
+        node = scope.run_context.state.plan.nodes.get(scope.task.name)
         if scope.key or (node is not None and node.bound is self):
             raise SchemaMismatchError(
                 f"a person has answered a question of tool {call['name']!r}, which node "

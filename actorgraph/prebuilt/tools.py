@@ -521,7 +521,7 @@ def _from_state(
 def _declared_keys() -> Collection[str]:
     """The keys of the running graph's state; () outside of a run."""
     scope = CURRENT.get(None)
-    return () if scope is None else scope.lineage.state.plan.state_keys
+    return () if scope is None else scope.run_context.state.plan.state_keys
 
 
 def _has(state: Any, key: str) -> bool:

@@ -4,8 +4,8 @@ The supervisor is a loop around `advance`; every decision about a run is made he
 functions that it calls. Events may arrive in any order and late; each is legal in every state.
 
 A superstep: `_start_due` starts its tasks, `_on_success` takes each result, `_end_superstep` folds
-them all and makes the next checkpoint. `leave` ends the run: it stops what runs, `go_on` then sends
-the final save and, when everything sent is durable, `Finish`.
+them all and makes the next checkpoint. `end_run` ends the run: it stops what runs, `continue_run`
+then sends the final save and, when everything sent is durable, `Finish`.
 
 A task's writes arrive with its `TaskSucceeded`, all at once. So a cancelled task, which reports
 `TaskCancelled`, leaves none; one that succeeds although the run is leaving is stored as finished.
@@ -41,17 +41,17 @@ from actorgraph.superstep.saves import (
     control_entry,
     flush,
     has_unsaved,
-    may_start,
     new_checkpoint,
+    next_superstep_may_start,
     result_entry,
     rows_to_send,
     save,
 )
 from actorgraph.superstep.task_failures import (
     error_rows,
-    hand_over,
     handles,
     mark_input_stored,
+    start_handler,
     with_input_advice,
 )
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
@@ -91,7 +91,7 @@ from actorgraph.values.run import (
     status_of,
 )
 
-LEFT = Cancelled(to_others=True)
+CONTINUED_ELSEWHERE = Cancelled(to_others=True)
 """The outcome of a run that another process continues."""
 
 
@@ -102,28 +102,28 @@ def advance(state: RunState, event: Event) -> list[Effect]:
         return _on_success(state, event.result)
     if isinstance(event, Saved):
         acknowledged(state, event.number)
-        return on_steps_saved(state) + go_on(state) if state.steps else go_on(state)
+        return on_steps_saved(state) + continue_run(state) if state.steps else continue_run(state)
     match event:
         case SaveFailed(number, error):
             return _on_save_failure(state, number, error)
         case CancelRequested(to_others):
-            return leave(state, Cancelled(to_others))
+            return end_run(state, Cancelled(to_others))
         case TaskCalled():
-            return on_call(state, event) + go_on(state)
+            return on_call(state, event) + continue_run(state)
         case CallDropped(task):
             return _settled(state, drop(state, task))
         case StepKept():
-            return on_step(state, event) + go_on(state)
+            return on_step(state, event) + continue_run(state)
         case StepTimedOut(step):
             late = on_step_timeout(state, step)
-            return go_on(state) if late is None else leave(state, late)
+            return continue_run(state) if late is None else end_run(state, late)
         case _:
             return _settled(state, settle(state, event))
 
 
 def _settled(state: RunState, settled: Settled) -> list[Effect]:
     effects, ending = settled
-    return effects + (go_on(state) if ending is None else _on_end(state, ending))
+    return effects + (continue_run(state) if ending is None else _on_end(state, ending))
 
 
 def _on_end(state: RunState, event: Ending) -> list[Effect]:
@@ -137,13 +137,13 @@ def _on_end(state: RunState, event: Ending) -> list[Effect]:
             return _on_failure(state, event)
         case TaskCancelled(task):
             state.running.pop(task, None)
-            return go_on(state)
+            return continue_run(state)
         case TaskEscaped(task, error):
             state.running.pop(task, None)
-            return leave(state, Escaped(handed_by(error)))
+            return end_run(state, Escaped(handed_by(error)))
         case TaskDrained(task, error):
             on_drained(state, task, error)
-            return go_on(state)
+            return continue_run(state)
         case _:
             assert_never(event)
 
@@ -165,7 +165,7 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
         kept = rows_to_send(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
         chunks.hold_update(state, task, result)
-        return effects + go_on(state)
+        return effects + continue_run(state)
     return _end_superstep(state, task, result, entries)
 
 
@@ -180,7 +180,7 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     if event.interrupts:  # a breakpoint of a subgraph has one chunk, when the run pauses
         chunks.hold_interrupt(state, event.interrupts)
     chunks.hold_task(state, task, interrupts=event.interrupts)
-    return effects + go_on(state)
+    return effects + continue_run(state)
 
 
 def _on_failure(state: RunState, event: TaskFailed) -> list[Effect]:
@@ -190,12 +190,14 @@ def _on_failure(state: RunState, event: TaskFailed) -> list[Effect]:
     mark_input_stored(state, error)
     # Before error handlers: a refused answer is the caller's mistake and no failure of the node.
     if (question := refused_question(error)) is not None:
-        return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
+        return _send_rows(state, take_answer_back(state, task, question, error)) + continue_run(
+            state
+        )
     if state.plan.handlers and handles(state, task, error):
-        return hand_over(state, task, event) + go_on(state)
+        return start_handler(state, task, event) + continue_run(state)
     effects = _send_rows(state, error_rows(state, task, error, event.times))
     chunks.hold_task(state, task, error=error)
-    return effects + leave(state, Failed(error))
+    return effects + end_run(state, Failed(error))
 
 
 def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
@@ -221,7 +223,7 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
     gone = abandon(state) if state.calls is not None else []
     # Later saves are refused as well and never acknowledged: `Finish` must not wait for them.
     state.durable = state.sent
-    return [*gone, CancelTasks(), *go_on(state)]
+    return [*gone, CancelTasks(), *continue_run(state)]
 
 
 def _end_superstep(
@@ -231,7 +233,7 @@ def _end_superstep(
     if state.nested is not None:
         handed = hand_over_of(state)
         if handed is not None:
-            return _hand_over(state, last, result, entries, handed)
+            return _hand_up(state, last, result, entries, handed)
     ran = in_path_order(state.tasks.values()) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
@@ -243,7 +245,7 @@ def _end_superstep(
         # The error row belongs to no task, because the failure lies in their combination.
         if state.has_saver:
             state.unflushed.extend((*entries, *error_rows(state, None, error)))
-        return leave(state, Failed(error))
+        return end_run(state, Failed(error))
     kept = rows_to_send(state, *entries)
     tasks = new_superstep(state, "loop", changed)
     # In exit mode rows wait here; this superstep is complete, so its values contain them.
@@ -265,11 +267,11 @@ def _end_superstep(
     if stops:
         chunks.hold_interrupt(state, ())
     if stops and tasks:
-        return effects + leave(state, Interrupted(chunks.last_output(state), ()))
+        return effects + end_run(state, Interrupted(chunks.last_output(state), ()))
     return next_superstep(state, effects)
 
 
-def _hand_over(
+def _hand_up(
     state: RunState,
     last: Task,
     result: TaskResult,
@@ -285,7 +287,7 @@ def _hand_over(
         state.unflushed.extend(entries)
     if state.policy.modes:
         chunks.hold_update(state, last, result)
-    return leave(state, Escaped(handed))
+    return end_run(state, Escaped(handed))
 
 
 def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]:
@@ -329,21 +331,21 @@ def next_superstep(state: RunState, effects: list[Effect]) -> list[Effect]:
     """
     if not state.due:
         done = Succeeded(chunks.last_output(state))
-        return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
+        return effects + end_run(state, done, saved=state.policy.durability is not Durability.EXIT)
     before = state.policy.interrupt_before
     if before and pauses(state, before, state.due):
         state.pause = "interrupt_before"
         chunks.hold_interrupt(state, ())
-        return effects + leave(state, Interrupted(chunks.last_output(state), ()))
+        return effects + end_run(state, Interrupted(chunks.last_output(state), ()))
     # START is alone in its superstep, which counts against no limit.
     if state.due[0].name != START:
         stopped = stop_before(state)
         if stopped is not None:
-            return effects + leave(state, stopped)
-    return effects + go_on(state)
+            return effects + end_run(state, stopped)
+    return effects + continue_run(state)
 
 
-def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
+def end_run(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
     """End the run: stop its tasks, save the rest, finish when it is durable.
 
     Args:
@@ -351,7 +353,7 @@ def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[
     """
     if state.outcome is not None:
         # The first outcome counts. After `Finish`, each further event gets it again.
-        return go_on(state)
+        return continue_run(state)
     state.outcome = outcome
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
@@ -361,10 +363,10 @@ def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[
     some = some or saves_at_end(state.nested, state.policy.durability, outcome)
     state.final_save_due = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
-    return gone + effects + go_on(state)
+    return gone + effects + continue_run(state)
 
 
-def go_on(state: RunState) -> list[Effect]:
+def continue_run(state: RunState) -> list[Effect]:
     """Start the tasks and deliver the chunks that may go now; finish when nothing is left."""
     effects: list[Effect] = []
     if state.outcome is None:
@@ -373,7 +375,7 @@ def go_on(state: RunState) -> list[Effect]:
         if state.due:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:
-            return leave(state, drained(state) or refused(state) or _interrupted(state))
+            return end_run(state, drained(state) or refused(state) or _interrupted(state))
         elif not state.running and _is_restored_whole(state) and claim_is_stored(state):
             return _finish_restored(state)
     # Only after the last task has ended: its rows travel in the final save.
@@ -382,7 +384,7 @@ def go_on(state: RunState) -> list[Effect]:
         state.final_save_due = False
         if has_unsaved(state):
             # A run that another process continues is not stored as cancelled.
-            status = "drained" if state.outcome == LEFT else status_of(state.outcome)
+            status = "drained" if state.outcome == CONTINUED_ELSEWHERE else status_of(state.outcome)
             # A checkpoint's `next` names nodes; the tasks of error handlers are left out.
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
@@ -402,7 +404,7 @@ def _is_restored_whole(state: RunState) -> bool:
 def _start_due(state: RunState) -> list[Effect]:
     # Durability is checked once per superstep: the rows that its tasks save meanwhile must not
     # hold back their siblings. `barrier` is the exception: a handler waits for its cause.
-    if (not state.open and not may_start(state)) or state.durable < state.barrier:
+    if (not state.open and not next_superstep_may_start(state)) or state.durable < state.barrier:
         return []
     state.open = True
     effects: list[Effect] = []
@@ -414,7 +416,7 @@ def _start_due(state: RunState) -> list[Effect]:
         try:
             given = input_of(state, task)
         except InvalidUpdateError as error:
-            return [*effects, *leave(state, Failed(error))]
+            return [*effects, *end_run(state, Failed(error))]
         if state.policy.modes:
             chunks.hold_start(state, task, given)
         state.running[task.id] = task

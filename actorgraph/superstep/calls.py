@@ -205,7 +205,7 @@ def shown_path(path: TaskPath) -> tuple[Any, ...]:
     return (path[0], shown_path(path[1:-3]), path[-3], True)
 
 
-def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
+def restore_calls(state: RunState, known: Mapping[str, Attempt]) -> None:
     """Take over a stored superstep's calls: their results, and the answers that they have used."""
     others = {i: attempt for i, attempt in known.items() if i not in state.tasks}
     state.returned = {
@@ -335,7 +335,7 @@ def settle(state: RunState, event: Ending) -> Settled:
         if identifier in calls.again and isinstance(event, TaskCancelled):
             calls.restart(task)
             return effects, None
-        effects += _hand_over(state, calls, task, event)
+        effects += _pass_to_caller(state, calls, task, event)
         caller = calls.close(identifier)
         if caller in calls.of or caller not in calls.ended:
             return effects, None
@@ -381,7 +381,7 @@ def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> En
     return event if drained is None else TaskDrained(result.task, drained)
 
 
-def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> list[Effect]:
+def _pass_to_caller(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> list[Effect]:
     """Store the result of a call and hand its outcome to the caller."""
     caller = calls.callers[task.id]
     match event:

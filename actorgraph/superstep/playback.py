@@ -12,9 +12,9 @@ from itertools import pairwise
 from actorgraph.channels import EMPTY
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
-from actorgraph.superstep.advance import leave
+from actorgraph.superstep.advance import end_run
 from actorgraph.superstep.begin import restore
-from actorgraph.superstep.resume import take_back
+from actorgraph.superstep.resume import restore_tasks
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
 from actorgraph.values.checkpoint import Restored
@@ -41,13 +41,13 @@ def play_back(state: RunState, chain: Sequence[Restored]) -> list[Effect]:
         chunks.hold_interrupt(state, asked)
     ends = Interrupted(chunks.output(state), asked) if tasks else Succeeded(chunks.output(state))
     state.due.clear()
-    return leave(state, ends, saved=True)
+    return end_run(state, ends, saved=True)
 
 
 def _move_to(state: RunState, restored: Restored) -> list[Task]:
     restore(state, restored)
     tasks = due_tasks(state, None)
-    take_back(state, tasks, restored.ledger, ())
+    restore_tasks(state, tasks, restored.ledger, ())
     return tasks
 
 

@@ -26,7 +26,7 @@ from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
 from actorgraph.superstep.apply import TaskWrites, apply
-from actorgraph.superstep.resume import nothing_due, set_out, take_back
+from actorgraph.superstep.resume import nothing_due, restore_tasks, start_from_head
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, new_checkpoint, save
 from actorgraph.superstep.tasks import due_tasks
@@ -95,7 +95,7 @@ def replay(
     tasks = due_tasks(state, None)
     state.bare_answer = list(given.bare)
     entries = carried(state, tasks, given)
-    take_back(state, tasks, (), entries)
+    restore_tasks(state, tasks, (), entries)
     effects: list[Effect] = []
     if state.has_saver:
         claim = ClaimIntent(head, state.policy.durability.value)
@@ -103,7 +103,7 @@ def replay(
         ends = None if tasks else "success"
         effects.append(save(state, claim=claim, checkpoints=points, ledger=entries, ends=ends))
         state.unsaved_steps.clear()
-    return set_out(state, tasks, effects, ())
+    return start_from_head(state, tasks, effects, ())
 
 
 def _is_left_out(state: RunState, entries: tuple[LedgerEntry, ...]) -> bool:
@@ -209,9 +209,9 @@ def transplant(state: RunState) -> list[Effect]:
     new_superstep(state, "fork", set())
     state.parent = None
     tasks = due_tasks(state, None)
-    take_back(state, tasks, (), ())
+    restore_tasks(state, tasks, (), ())
     effects: list[Effect] = []
     if state.saves_at_once:
         effects.append(save(state, checkpoints=(new_checkpoint(state, tasks),)))
         state.unsaved_steps.clear()
-    return set_out(state, tasks, effects, ())
+    return start_from_head(state, tasks, effects, ())

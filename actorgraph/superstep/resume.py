@@ -19,9 +19,9 @@ import msgspec
 
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
-from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
+from actorgraph.superstep.advance import continue_run, end_run, new_superstep, next_superstep
 from actorgraph.superstep.apply import apply_command
-from actorgraph.superstep.calls import take_back as take_back_calls
+from actorgraph.superstep.calls import restore_calls
 from actorgraph.superstep.deltas import note_left_over
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.run_state import RunState
@@ -73,14 +73,14 @@ def go_on_with(
         tasks = new_superstep(state, "update", changed)
         entries = ()
         stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
-    take_back(state, tasks, restored.ledger, entries)
+    restore_tasks(state, tasks, restored.ledger, entries)
     effects: list[Effect] = []
     if state.has_saver and (stored or entries or state.nested is None or state.nested.claims):
         claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
         ends = None if tasks or state.left else "success"
         effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
         state.unsaved_steps.clear()  # no step starts before the claim is durable
-    return set_out(state, tasks, effects, restored.ledger)
+    return start_from_head(state, tasks, effects, restored.ledger)
 
 
 def nothing_due(state: RunState) -> list[Effect]:
@@ -88,10 +88,10 @@ def nothing_due(state: RunState) -> list[Effect]:
     if chunks.wants(state, "values"):
         chunks.hold(state, "values", chunks.output(state))
     chunks.hold_checkpoint(state, [])
-    return leave(state, Succeeded(chunks.output(state)), saved=True)
+    return end_run(state, Succeeded(chunks.output(state)), saved=True)
 
 
-def set_out(
+def start_from_head(
     state: RunState, tasks: list[Task], effects: list[Effect], ledger: Iterable[StoredWrite]
 ) -> list[Effect]:
     """Queue the chunks of the checkpoint that a run starts from, and start its tasks.
@@ -106,11 +106,11 @@ def set_out(
     chunks.hold_checkpoint(state, tasks, pending.attempts(ledger))
     chunks.hold_restored(state)
     if state.tasks and not state.due:
-        return effects + go_on(state)
+        return effects + continue_run(state)
     return next_superstep(state, effects)
 
 
-def take_back(
+def restore_tasks(
     state: RunState,
     tasks: list[Task],
     rows: Iterable[StoredWrite],
@@ -154,7 +154,7 @@ def take_back(
         state.tasks[made] = Task(made, state.plan.start.name, path, (), None)
         state.results[made] = TaskResult(made, writes)
     state.left = ()
-    take_back_calls(state, known)
+    restore_calls(state, known)
     if state.plan.deltas:
         note_left_over(state, known)
 

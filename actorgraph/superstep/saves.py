@@ -140,7 +140,9 @@ def save(
         claim = ends = None  # the root run has claimed the thread, and ends the claim
     if checkpoints:
         state.head = state.anchor = checkpoints[-1].id
-        if state.policy.durability is Durability.ASYNC:  # `may_start` asks in no other mode
+        if (
+            state.policy.durability is Durability.ASYNC
+        ):  # `next_superstep_may_start` asks in no other mode
             state.unsaved_steps.append(state.sent)
     return Save(state.sent, head, claim, ledger, checkpoints, ends)
 
@@ -148,7 +150,7 @@ def save(
 def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
     """Make the final save: all that has not been sent, and the run's status.
 
-    `advance.go_on` sends it once: when the run has an outcome and its last task has ended.
+    `advance.continue_run` sends it once: when the run has an outcome and its last task has ended.
     In exit mode that is the last checkpoint, whose parent is the last one stored, and the
     writes of its unfinished superstep; its values contain those of complete supersteps.
 
@@ -186,7 +188,7 @@ def claim_is_stored(state: RunState) -> bool:
     return state.durable >= min(state.sent, 1)
 
 
-def may_start(state: RunState) -> bool:
+def next_superstep_may_start(state: RunState) -> bool:
     """Whether the durability mode lets the next superstep's tasks start now."""
     if not state.has_saver:
         return True

@@ -104,7 +104,7 @@ def handles(state: RunState, task: Task, error: BaseException) -> bool:
     return node is not None and bool(node.handler) and handled
 
 
-def hand_over(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:
+def start_handler(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:
     """Make the handler's task due; it starts once the failure is stored.
 
     A run that is leaving stores the failure only: the next run begins with the handler.

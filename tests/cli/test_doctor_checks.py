@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph.cli.doctor.diagnosis import CODES, Diagnosis, in_order
 from actorgraph.cli.doctor.facts import Examined, ModuleFacts
-from actorgraph.cli.doctor.judging import judge
+from actorgraph.cli.doctor.judging import diagnose
 from tests.cli.doctor_plants import (
     INTERRUPT,
     PLANTED,
@@ -26,7 +26,7 @@ from tests.support.source_files import ROOT
 
 
 def codes(facts):
-    return [found.code for found in judge(facts)]
+    return [found.code for found in diagnose(facts)]
 
 
 class TestEachMistake:
@@ -37,7 +37,7 @@ class TestEachMistake:
         """
         planted, _ = PLANTED[code]
 
-        found = judge(planted)
+        found = diagnose(planted)
 
         assert [one.code for one in found] == [code]
         assert found[0].culprit
@@ -51,7 +51,7 @@ class TestEachMistake:
         """
         _, right = PLANTED[code]
 
-        assert judge(right) == []
+        assert diagnose(right) == []
 
     def test_has_a_section_in_the_documentation(self):
         """
@@ -82,9 +82,9 @@ class TestSeverities:
         """
         On a loopback address, or an unknown one, missing access rules are a warning.
         """
-        local = judge(routes("127.0.0.1", has_rules=False))
-        unknown = judge(routes(has_rules=False))
-        public = judge(routes("192.168.1.4", has_rules=False))
+        local = diagnose(routes("127.0.0.1", has_rules=False))
+        unknown = diagnose(routes(has_rules=False))
+        public = diagnose(routes("192.168.1.4", has_rules=False))
 
         assert [one[0].severity for one in (local, unknown, public)] == [
             *("warning", "warning", "error")
@@ -94,7 +94,7 @@ class TestSeverities:
         """
         A pause works with durability exit; only the history of its steps is missing.
         """
-        found = judge(graph(INTERRUPT, durability="exit"))
+        found = diagnose(graph(INTERRUPT, durability="exit"))
 
         assert [(one.code, one.severity) for one in found] == [("graph.durability-exit", "note")]
 
@@ -106,7 +106,7 @@ class TestBackends:
         """
         both = graph(call("asyncio", "sleep", awaits=True), call("trio", "sleep", awaits=True))
 
-        (found,) = judge(both)
+        (found,) = diagnose(both)
 
         assert found.code == "node.backend-mismatch"
         assert "trio.sleep()" in found.text
@@ -137,7 +137,7 @@ class TestTexts:
         """
         A call through a function of the program names that function.
         """
-        (found,) = judge(graph(replace(SLEEP, through=("helper",))))
+        (found,) = diagnose(graph(replace(SLEEP, through=("helper",))))
 
         assert "'ask' calls time.sleep() through helper()" in found.text
         assert (found.file, found.line) == ("app.py", 7)
@@ -146,8 +146,8 @@ class TestTexts:
         """
         A package of an extra is installed by the extra; another one by its own name.
         """
-        ours = judge(program(error="No module", missing="psycopg"))
-        other = judge(program(error="No module", missing="frobnicate"))
+        ours = diagnose(program(error="No module", missing="psycopg"))
+        other = diagnose(program(error="No module", missing="frobnicate"))
 
         assert ours[0].do == "pip install 'actorgraph[postgres]'"
         assert other[0].do == "pip install frobnicate"
@@ -156,7 +156,7 @@ class TestTexts:
         """
         A lease must be longer than the saver's wait for locks, and long enough by itself.
         """
-        waiting, short = judge(leased(6))[0], judge(leased(0.5))[0]
+        waiting, short = diagnose(leased(6))[0], diagnose(leased(0.5))[0]
 
         assert "waits up to 5 s for a lock" in waiting.text
         assert waiting.do.startswith("use lease_s=15")
@@ -185,7 +185,7 @@ class TestDatabases:
         """
         A run of an unknown graph is unserved, and not counted as orphaned too.
         """
-        (found,) = judge(served_over(run(graph="other", alive=False)))
+        (found,) = diagnose(served_over(run(graph="other", alive=False)))
 
         assert found.code == "runs.unserved"
         assert "graph 'other'" in found.text

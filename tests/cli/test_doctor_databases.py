@@ -8,7 +8,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.cli.doctor.database_facts import database_facts
 from actorgraph.cli.doctor.facts import Examined
-from actorgraph.cli.doctor.judging import judge
+from actorgraph.cli.doctor.judging import diagnose
 from actorgraph.cli.doctor.program_facts import program_facts
 from actorgraph.codec import Codec
 from actorgraph.runtime.saver.hosting import host_of
@@ -20,7 +20,7 @@ KEY = b"k" * 32
 
 
 def codes(facts, program=None):
-    return [found.code for found in judge(Examined(program, facts))]
+    return [found.code for found in diagnose(Examined(program, facts))]
 
 
 def run_row(owner, **facts):

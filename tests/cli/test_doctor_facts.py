@@ -12,7 +12,7 @@ from starlette.routing import Mount
 from actorgraph import END, START, ActorSystem, Codec, InMemorySaver, StateGraph
 from actorgraph.cli.doctor.database_facts import filesystem_of
 from actorgraph.cli.doctor.facts import Examined
-from actorgraph.cli.doctor.judging import judge
+from actorgraph.cli.doctor.judging import diagnose
 from actorgraph.cli.doctor.known_calls import BLOCKING, FILES, known
 from actorgraph.cli.doctor.node_calls import calls_of, functions_in, returned_keys
 from actorgraph.cli.doctor.program_facts import input_facts, module_facts, program_facts
@@ -35,7 +35,7 @@ def one_node(function, *, saver=None):
 
 
 def found(named, **facts):
-    return judge(Examined(program_facts("app:app", named), **facts))
+    return diagnose(Examined(program_facts("app:app", named), **facts))
 
 
 class TestNodes:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from actorgraph.cli.commands.examine import draw
 from actorgraph.cli.doctor.examining import Report
-from actorgraph.cli.doctor.judging import judge
+from actorgraph.cli.doctor.judging import diagnose
 from tests.cli.doctor_plants import PLANTED
 from tests.support.source_files import ROOT
 
@@ -21,7 +21,7 @@ FOLDER = ROOT / "tests/cli/snapshots"
 
 def text(width):
     findings = sorted(
-        (one for code in SHOWN for one in judge(PLANTED[code][0])),
+        (one for code in SHOWN for one in diagnose(PLANTED[code][0])),
         key=lambda one: SHOWN.index(one.code),
     )
     out = io.StringIO()

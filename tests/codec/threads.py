@@ -7,9 +7,9 @@ import msgspec
 
 from actorgraph.channels import DeltaChannel, UntrackedValue
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import Placement, Record, decode_record, encode_record
 from actorgraph.codec.restore import restore
+from actorgraph.codec.save_encoder import SaveEncoder
 from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commits import (
@@ -86,10 +86,10 @@ def save(*points: NewCheckpoint, number: int = 1, **more: Any) -> Save:
     return Save(number, None, checkpoints=points, **more)
 
 
-def hand_off(codec: Codec | None = None, plan: Plan = PLAN, **more: Any) -> HandOff:
+def hand_off(codec: Codec | None = None, plan: Plan = PLAN, **more: Any) -> SaveEncoder:
     """The hand-off of a run of thread t."""
     settings: dict[str, Any] = {"thread_id": "t", "namespace": "", "run": RUN, "epoch": 3}
-    return HandOff(Codec() if codec is None else codec, plan, **{**settings, **more})
+    return SaveEncoder(Codec() if codec is None else codec, plan, **{**settings, **more})
 
 
 class Thread:

@@ -272,7 +272,7 @@ def test_an_await_of_another_kind_fails_its_call(monkeypatch):
     A coroutine of a blocking call that awaits what needs an event loop ends the call, in a
     helper's thread too, with an error that names it.
     """
-    outcome = NodeActor.outcome
+    outcome = NodeActor.run_task
 
     class Foreign:
         def __await__(self):
@@ -283,7 +283,7 @@ def test_an_await_of_another_kind_fails_its_call(monkeypatch):
             await Foreign()
         return await outcome(self, start)
 
-    monkeypatch.setattr(NodeActor, "outcome", awaits)
+    monkeypatch.setattr(NodeActor, "run_task", awaits)
     graph = in_a_row({"a": lambda _: {}, "b": lambda _: {}}, schema=State)
     with pytest.raises(RuntimeError, match="awaits Foreign"):
         graph.invoke({})

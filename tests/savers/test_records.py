@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from actorgraph import Command, FormatVersionError, interrupt
-from actorgraph.codec import handoff
+from actorgraph.codec import save_encoder
 from actorgraph.values.commits import ListCheckpoints
 from tests.support.graphs import at, in_a_row
 
@@ -35,11 +35,11 @@ def changed_on_the_way(change):
             change(known)
         return json.dumps(known)
 
-    whole, handoff.encode_record = handoff.encode_record, encode
+    whole, save_encoder.encode_record = save_encoder.encode_record, encode
     try:
         yield
     finally:
-        handoff.encode_record = whole
+        save_encoder.encode_record = whole
 
 
 async def stored(saver, thread: str, change=lambda record: None) -> None:
@@ -87,7 +87,7 @@ class TestRecord:
         Without the list of changed channels, the graph's name and the next nodes, a resume comes
         to the same end.
         """
-        monkeypatch.setattr(handoff, "encode_names", lambda _: "[]")
+        monkeypatch.setattr(save_encoder, "encode_names", lambda _: "[]")
         async with store.saver() as saver:
             await stored(saver, "t", lambda record: [record.pop(k) for k in SHORTCUTS])
 

@@ -31,7 +31,7 @@ from typing import Any, TypedDict
 from tests.support.source_files import FUNCTIONS, ROOT, Source, parse, sources
 
 THINKING = (
-    *("superstep/advance", "superstep/saves", "superstep/chunks", "codec/handoff"),
+    *("superstep/advance", "superstep/saves", "superstep/chunks", "codec/save_encoder"),
     *("supervisor", "persistence", "judge", "batch"),
 )
 """The files where why-comments are due: by the end of their path, below any folder."""

@@ -85,12 +85,12 @@ class TaskFunction(Generic[P, T]):
                 returned already.
         """
         scope = CURRENT.get(None)
-        if scope is None or scope.lineage.calls is None:
+        if scope is None or scope.run_context.calls is None:
             raise OutsideRunError(
                 f"task {self.name!r} was called outside a run",
                 do="call it in an entrypoint or a node; `.func` is the plain function",
             )
-        return scope.lineage.calls.request(scope, self.node, (args, kwargs))
+        return scope.run_context.calls.request(scope, self.node, (args, kwargs))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind it to an instance, so that a decorated method works."""

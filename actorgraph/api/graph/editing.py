@@ -11,8 +11,8 @@ import msgspec
 
 from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import Placement, encode_names
+from actorgraph.codec.save_encoder import SaveEncoder
 from actorgraph.errors import (
     CheckpointNotFoundError,
     ConflictError,
@@ -92,16 +92,16 @@ async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) ->
     for number, updates in enumerate(supersteps):
         await _superstep(work, updates, restored, f"{as_text(run)}:{number}", author)
         await turns.give()
-    await at.host.writer.store(await _encoded(_handoff(at, found, run), work.save(), turns))
+    await at.host.writer.store(await _encoded(_save_encoder(at, found, run), work.save(), turns))
     if work.stranded is not None:
         _warn_of_end(work.stranded.name, at.address.thread_id)
     place, above = at.address, state.policy.metadata.get("parents", {})
     return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
 
 
-async def _encoded(handoff: HandOff, save: Save, turns: Turns) -> Commit:
+async def _encoded(save_encoder: SaveEncoder, save: Save, turns: Turns) -> Commit:
     """Encode a save; other tasks run between its slices."""
-    slices = handoff.slices(save)
+    slices = save_encoder.slices(save)
     while True:
         try:
             next(slices)
@@ -130,8 +130,8 @@ def _state_at(at: AddressedGraph, restored: Restored | None) -> RunState:
     return state
 
 
-def _handoff(at: AddressedGraph, found: LoadedThread, run: bytes) -> HandOff:
-    return HandOff(
+def _save_encoder(at: AddressedGraph, found: LoadedThread, run: bytes) -> SaveEncoder:
+    return SaveEncoder(
         at.codec,
         at.plan,
         thread_id=at.address.thread_id,
@@ -268,7 +268,7 @@ async def copy_checkpoint(at: AddressedGraph, found: LoadedThread, to: ForkTarge
     }
     # The claim belongs to the run that holds the source thread.
     alone = msgspec.structs.replace(restored, claim=None)
-    handoff = HandOff(
+    save_encoder = SaveEncoder(
         to.codec,
         at.plan,
         thread_id=to.thread_id,
@@ -278,7 +278,7 @@ async def copy_checkpoint(at: AddressedGraph, found: LoadedThread, to: ForkTarge
         placed=Placement(above=restored.above),
         stamped=False,
     )
-    return handoff.commit(fork(state, alone, origin))
+    return save_encoder.commit(fork(state, alone, origin))
 
 
 def address_of_copy(commit: Commit) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class RunSetup(msgspec.Struct, frozen=True):
         modes: Sequence[str] = (),
     ) -> RunPolicy:
         """Return the settings of a run: the call's, else the graph's or those of the run above."""
-        inherited = Durability.SYNC if place is None else place.scope.lineage.policy.durability
+        inherited = Durability.SYNC if place is None else place.scope.run_context.policy.durability
         own = self.graph.own_durability or inherited
         return configs.policy_of(
             *(self.graph.plan, config, options, own, default_keys, modes),
@@ -113,7 +113,7 @@ class RunSetup(msgspec.Struct, frozen=True):
 
     def _resources(self, place: NestedPlace | None, options: CallOptions) -> RunResources:
         """Return the context and the stores of a run; see `resources_of`."""
-        above, graph = None if place is None else place.scope.lineage.resources, self.graph
+        above, graph = None if place is None else place.scope.run_context.resources, self.graph
         return resources_of(graph.plan, above, options, graph.store, graph.stores)
 
     def _root_start(
@@ -143,7 +143,7 @@ class RunSetup(msgspec.Struct, frozen=True):
         if BRIDGE.calls_module in sys.modules:
             config = BRIDGE.below_call(config, place.scope)
         config = inherited_config(place.scope, config)
-        above, host = place.scope.lineage, place.host
+        above, host = place.scope.run_context, place.host
         thread_id, run, codec = above.thread_id, above.run, self.graph.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any
         # other stores in the thread of the run above, encoded for that run's saver.
@@ -231,7 +231,7 @@ def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
         deadline_s = seconds("deadline_s", deadline_s)
     if place is None:
         return Stopping.of(control, deadline_s)
-    return place.scope.lineage.stopping.below(control, deadline_s)
+    return place.scope.run_context.stopping.below(control, deadline_s)
 
 
 def _nested_broadcast(
@@ -241,7 +241,7 @@ def _nested_broadcast(
 
     Its own reader's, if it has one, which passes on to the reader of the run above; else that.
     """
-    above, namespace = place.scope.lineage.broadcast, namespace_of(place.namespace)
+    above, namespace = place.scope.run_context.broadcast, namespace_of(place.namespace)
     reads = above.modes_at(namespace) if above is not None else frozenset[str]()
     if own is None:
         return (above, tuple(reads)) if reads else (None, ())

@@ -19,9 +19,9 @@ from actorgraph.api.savers.host_access import HostAccess
 from actorgraph.api.savers.listing import Listing
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import Placement, decode_record, encode_record
 from actorgraph.codec.restore import held_values, restore, stored_write
+from actorgraph.codec.save_encoder import SaveEncoder
 from actorgraph.errors import (
     CheckpointError,
     ConflictError,
@@ -459,7 +459,7 @@ class CheckpointMethods(HostAccess):
         *,
         strict: bool = False,
     ) -> None:
-        handoff = HandOff(
+        save_encoder = SaveEncoder(
             self.codec,
             NO_GRAPH,
             thread_id=thread_id,
@@ -468,7 +468,7 @@ class CheckpointMethods(HostAccess):
             epoch=EPOCH_ANY,
             own_versions=True,
         )
-        commit = handoff.commit(save)
+        commit = save_encoder.commit(save)
         await self._host().writer.store(_outside_runs(commit, shape, strict))
 
     def _tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:

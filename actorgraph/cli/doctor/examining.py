@@ -13,7 +13,7 @@ from actorgraph.checkpoints import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.cli.doctor.database_facts import database_facts, saver_facts
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import Examined, ProgramFacts
-from actorgraph.cli.doctor.judging import judge
+from actorgraph.cli.doctor.judging import diagnose
 from actorgraph.cli.doctor.program_facts import (
     input_facts,
     installed_packages,
@@ -115,7 +115,7 @@ async def examine(asked: Asked) -> Report:
         backend=asked.backend,
         host=asked.host,
     )
-    return Report(tuple(_examined(found)), tuple(judge(found)))
+    return Report(tuple(_examined(found)), tuple(diagnose(found)))
 
 
 async def _threads(place: str, named: Any) -> ThreadCheckReport | None:

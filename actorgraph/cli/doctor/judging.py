@@ -39,6 +39,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def judge(facts: Examined) -> list[Diagnosis]:
+def diagnose(facts: Examined) -> list[Diagnosis]:
     """Return the findings of all checks, errors first."""
     return in_order(found for check in CHECKS for found in check(facts))

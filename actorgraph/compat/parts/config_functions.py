@@ -83,7 +83,7 @@ def _with_functions(scope: TaskScope) -> dict[str, Any]:
 
 def _reading_state(scope: TaskScope) -> Callable[[], Any] | None:
     """Return a function that makes a Send's task the state of its node; None for other tasks."""
-    state, task = scope.lineage.state, scope.task
+    state, task = scope.run_context.state, scope.task
     sent = task.path[0] == PUSH and task.name in state.plan.nodes
     return partial(state_for, state, task) if sent else None
 
@@ -95,9 +95,9 @@ def _read(scope: TaskScope, select: str | Sequence[str], fresh: bool = False) ->
         fresh: whether the task's own writes count.
     """
     names = [select] if isinstance(select, str) else select
-    values = dict(scope.lineage.values())
+    values = dict(scope.run_context.values())
     if fresh and scope.pushed:
-        plan = scope.lineage.state.plan
+        plan = scope.run_context.state.plan
         fold_writes(plan, values, scope.pushed, plan.state_keys)
     found = {name: values[name] for name in names if name in values}
     return found.get(names[0]) if isinstance(select, str) else found
@@ -109,7 +109,7 @@ def _send(scope: TaskScope, writes: Sequence[tuple[str, Any]]) -> None:
     Raises:
         InvalidUpdateError: the state has no such key.
     """
-    plan = scope.lineage.state.plan
+    plan = scope.run_context.state.plan
     for key, value in writes:
         if key not in plan.state_keys:
             raise InvalidUpdateError(

@@ -62,7 +62,7 @@ class RunRequest:
         place = (config.get("configurable") or {}).get("checkpoint_ns")
         self.above: TaskScope | None = CURRENT.get(None) if place else None
         self.namespace: Namespace = namespace_of(place or "") if self.above is not None else ()
-        broadcast = self.above.lineage.broadcast if self.above is not None else None
+        broadcast = self.above.run_context.broadcast if self.above is not None else None
         self.above_modes = broadcast.modes_at(self.namespace) if broadcast else frozenset[str]()
         self.command = _command_json(given) if isinstance(given, Command) else None
         self.input = None if self.command is not None else given
@@ -139,8 +139,8 @@ class RunReader:
         above = self._request.above
         if above is None or mode not in self._request.above_modes:
             return
-        if above.lineage.broadcast is not None:
-            above.lineage.broadcast.offer((namespace, mode, data))
+        if above.run_context.broadcast is not None:
+            above.run_context.broadcast.offer((namespace, mode, data))
 
     def _shown(self, part: Any, namespace: Namespace, mode: str, data: Any) -> Any:
         if self._version == "v2":

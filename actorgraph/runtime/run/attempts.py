@@ -204,7 +204,7 @@ async def wait_for_retry(
 ) -> bool:
     """Wait for the next attempt. Returns False, without waiting, after the last."""
     jitter = random.random()  # noqa: S311 - not a secret
-    left = scope.lineage.stopping.left_s()
+    left = scope.run_context.stopping.left_s()
     delay = next_delay(policies, scope.attempt, error, jitter, now=time.time(), left=left)
     if delay is None:
         return False

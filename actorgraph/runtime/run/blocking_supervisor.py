@@ -155,7 +155,7 @@ class BlockingSupervisor(Supervisor):
                     continue
                 actor, start = taken
                 try:
-                    event = await actor.outcome(start)
+                    event = await actor.run_task(start)
                 except CancelledError:
                     if not self._was_stopped:
                         raise
@@ -237,7 +237,7 @@ class BlockingSupervisor(Supervisor):
             return True
         if len(self._state.running) == 1:
             return False
-        stores = self._handoff and self._state.policy.durability is not Durability.EXIT
+        stores = self._save_encoder and self._state.policy.durability is not Durability.EXIT
         follows = self._state.due or self._state.plan.handlers
         return bool(stores or self._broadcast is not None or follows)
 
@@ -477,7 +477,7 @@ class BlockingSupervisor(Supervisor):
                     self._end_help()
                     break
                 actor, start = self._due.popleft()
-                stepper = Stepper(actor.outcome(start))
+                stepper = Stepper(actor.run_task(start))
                 stepper.is_lent = True
                 entry = self._helped[start.task.id] = actor, stepper
             try:

@@ -60,7 +60,7 @@ from actorgraph.runtime.task.scope import (
     DEFINED_TASKS,
     UNHEARD,
     Inherit,
-    Lineage,
+    RunContext,
     TaskCalls,
     TaskScope,
     warn_of_lost_errors,
@@ -96,7 +96,7 @@ class RunEnvironment(msgspec.Struct):
         context: the caller's; every task runs in a copy.
         write: sends custom chunks.
         bare: answers without an interrupt id, for the first question asked.
-        lineage: the run, as its tasks and subgraphs see it.
+        run_context: the run, as its tasks and subgraphs see it.
         report: takes the events.
         warn: takes a kind, a text and the node's function; see `warn_of_node`.
         live: takes live chunks; None if they aren't read.
@@ -108,7 +108,7 @@ class RunEnvironment(msgspec.Struct):
     context: Context
     write: Writer
     bare: list[Any]
-    lineage: Lineage
+    run_context: RunContext
     report: Callable[[Event], None]
     warn: Callable[[str, str, Callable[..., Any]], None]
     live: LiveStream | None
@@ -244,7 +244,7 @@ class NodeActor:
     async def _perform(self, start: StartTask, *, first: bool = False) -> None:
         """Call the node and send exactly one event."""
         try:
-            event = await self.outcome(start)
+            event = await self.run_task(start)
         except self._cancellation:
             self._end(TaskCancelled(start.task.id))
             raise
@@ -261,7 +261,7 @@ class NodeActor:
         finally:
             self._end(event, first=first)
 
-    async def outcome(self, start: StartTask) -> Event:
+    async def run_task(self, start: StartTask) -> Event:
         """Call the node, again if its policy says so.
 
         Returns: the event for its end; errors are data here.
@@ -270,7 +270,7 @@ class NodeActor:
         task = start.task
         needs_loop = task.timeout is not None or (self._node.is_async and task.path[-1] == CALL)
         if needs_loop and steps_here():
-            return await self._outcome_in_portal(start)
+            return await self._run_in_portal(start)
         scope: TaskScope | None = None
         try:
             while True:
@@ -299,9 +299,9 @@ class NodeActor:
             event = TaskFailed(task.id, error)
         return event
 
-    async def _outcome_in_portal(self, start: StartTask) -> Event:
+    async def _run_in_portal(self, start: StartTask) -> Event:
         try:
-            return await portal.awaited(self.outcome, start)
+            return await portal.awaited(self.run_task, start)
         except self._cancellation:
             raise
         except BaseException as error:  # noqa: BLE001 - of a signal's handler
@@ -318,19 +318,23 @@ class NodeActor:
         """
         environment, node = self._environment, self._node
         scope = TaskScope(
-            start.task, environment.config, environment.write, environment.bare, environment.lineage
+            start.task,
+            environment.config,
+            environment.write,
+            environment.bare,
+            environment.run_context,
         )
-        state = environment.lineage.state  # no superstep ends while a task runs
+        state = environment.run_context.state  # no superstep ends while a task runs
         if state.has_saver:
             scope.began = time_ns() // 1000
         if type(start) is StartHandler:
             scope.error = start.error
         context = environment.context.copy()
-        if start.task.path[-1] == CALL and environment.lineage.calls is not None:
-            called = environment.lineage.calls[start.task.id]
+        if start.task.path[-1] == CALL and environment.run_context.calls is not None:
+            called = environment.run_context.calls[start.task.id]
             scope.caller, context = called.caller, called.context.copy()
             scope.progress = called.caller.progress
-        if node.cache is not None and environment.lineage.cache is not None:
+        if node.cache is not None and environment.run_context.cache is not None:
             scope.reads = Reads(reads_of(scope))
         context.run(CURRENT.set, scope)
         live = environment.live
@@ -347,7 +351,7 @@ class NodeActor:
             listen_for_progress(start.task.timeout, scope, context)
         if scope.progress is not None:
             scope.progress()
-        cached = node.cache is not None and environment.lineage.cache is not None
+        cached = node.cache is not None and environment.run_context.cache is not None
         calling = call_cached if cached else call_node
         call = calling(environment.plan, node, values, start.given, scope)
         return scope, InContext(context, call, environment.live, SYSTEM_LEASE.get())
@@ -374,7 +378,7 @@ class NodeActor:
             return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
-        stored = self._environment.lineage.state.stored_calls  # none, nearly always
+        stored = self._environment.run_context.state.stored_calls  # none, nearly always
         if (stored or scope.refused) and (refused := self._refused(task, scope)) is not None:
             return TaskFailed(task.id, refused, times_of(scope))
         for sentence in dropped:
@@ -388,7 +392,7 @@ class NodeActor:
 
     def _refused(self, task: Task, scope: TaskScope) -> SchemaMismatchError | None:
         """The error of a task that would end without stored results of its calls."""
-        return scope.refused or unclaimed(self._environment.lineage.state, task, DEFINED_TASKS)
+        return scope.refused or unclaimed(self._environment.run_context.state, task, DEFINED_TASKS)
 
     def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         """The event for a call that has raised."""
@@ -408,8 +412,10 @@ class NodeActor:
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
-            note_missing(counts, task, self._node, visible(self._environment.lineage.state))
-            note_no_resource(counts, self._environment.plan, self._environment.lineage.resources)
+            note_missing(counts, task, self._node, visible(self._environment.run_context.state))
+            note_no_resource(
+                counts, self._environment.plan, self._environment.run_context.resources
+            )
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts, times_of(scope))
 

@@ -8,7 +8,6 @@ import msgspec
 
 from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
-from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import (
     ParentWrites,
     Placement,
@@ -16,6 +15,7 @@ from actorgraph.codec.restore import (
     restore,
     restore_claim,
 )
+from actorgraph.codec.save_encoder import SaveEncoder
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.errors.warning_places import warn
 from actorgraph.plan.compatibility import other_graph
@@ -44,7 +44,7 @@ from actorgraph.runtime.saver.time_travel import (
 )
 from actorgraph.runtime.stepper import steps_here
 from actorgraph.runtime.task.nested import NestedPlace, depth_of, never_stored
-from actorgraph.runtime.task.scope import Lineage
+from actorgraph.runtime.task.scope import RunContext
 from actorgraph.superstep.begin import begin, begin_named
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.changes.change import check_fits
@@ -190,16 +190,16 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if launch.spans is not None and found.restored is not None:
         launch.spans.link_resumed(found.restored)
     untracked = plan.untracked if place is None else never_stored(plan, place)
-    handoff = None if host is None else _handoff(launch, found, untracked)
+    save_encoder = None if host is None else _save_encoder(launch, found, untracked)
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence, None)
     supervisor = _supervisor(
         launch,
         state,
-        lineage=_lineage(launch, state, found, untracked, time_travel),
+        run_context=_run_context(launch, state, found, untracked, time_travel),
         bare=_bare_answers(state, place),
-        handoff=handoff,
+        save_encoder=save_encoder,
     )
     callbacks = launch.config.get("callbacks")
     if callbacks:
@@ -248,8 +248,8 @@ def begin_spans(launch: Launch) -> RunSpans | None:
     return begin(launch)
 
 
-def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> HandOff:
-    return HandOff(
+def _save_encoder(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> SaveEncoder:
+    return SaveEncoder(
         launch.template.codec,
         launch.template.plan,
         thread_id=launch.address.thread_id,
@@ -266,7 +266,7 @@ def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> 
 
 def _above(launch: Launch) -> Plan | None:
     """The graph above a nested run."""
-    return None if launch.place is None else launch.place.scope.lineage.state.plan
+    return None if launch.place is None else launch.place.scope.run_context.state.plan
 
 
 async def _prepare_recorded(
@@ -279,8 +279,8 @@ async def _prepare_recorded(
     )
     effects = play_back(state, chain)
     untracked = never_stored(launch.template.plan, launch.place)
-    lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
-    return _supervisor(launch, state, lineage=lineage, bare=[]), effects
+    run_context = _run_context(launch, state, LoadedThread(1, None, None), untracked, None)
+    return _supervisor(launch, state, run_context=run_context, bare=[]), effects
 
 
 def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:
@@ -296,7 +296,7 @@ def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:
 async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
     """Load the thread that a run starts from, and the time travel that it is part of."""
     host, place = launch.host, launch.place
-    time_travel = place.scope.lineage.time_travel if place else None
+    time_travel = place.scope.run_context.time_travel if place else None
     if host is None:
         return LoadedThread(1, None, None), time_travel
     address, above = launch.address, _above(launch)
@@ -323,8 +323,8 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
     In time travel, at the namespace's first visit, that is an old checkpoint: the one that the
     config names; else, of a stateful subgraph, the newest from before the parent's.
     """
-    lineage, address = place.scope.lineage, launch.address
-    time_travel = lineage.time_travel
+    run_context, address = place.scope.run_context, launch.address
+    time_travel = run_context.time_travel
     if time_travel is not None and is_first_visit(time_travel, address.namespace):
         named = time_travel.named.get(stable_namespace(address.namespace))
         if named is not None:
@@ -335,7 +335,7 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
             if found is not None:
                 return found
     if place.fresh:
-        return LoadedThread(lineage.epoch, None, None)
+        return LoadedThread(run_context.epoch, None, None)
     found = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
     return await _with_asked(launch, host, place, found)
 
@@ -419,19 +419,19 @@ def _mint(place: NestedPlace) -> Mint:
         return IDS.checkpoint
     # Nothing of this run is stored, so each attempt starts anew: with fixed ids its tasks have
     # the same ids again, and answers to their interrupts are found.
-    base = place.scope.lineage.base()
+    base = place.scope.run_context.base()
     return lambda step, _: fixed_id(place.namespace, base, step)
 
 
-def _lineage(
+def _run_context(
     launch: Launch,
     state: RunState,
     found: LoadedThread,
     untracked: frozenset[str],
     time_travel: TimeTravel | None,
-) -> Lineage:
+) -> RunContext:
     place = launch.place
-    return Lineage(
+    return RunContext(
         thread_id=state.thread_id,
         namespace=state.namespace,
         run=launch.run,

@@ -22,7 +22,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.bridging import BRIDGE
-from actorgraph.codec.handoff import HandOff
+from actorgraph.codec.save_encoder import SaveEncoder
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
@@ -36,7 +36,7 @@ from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
-from actorgraph.runtime.task.scope import Lineage, TaskCalls
+from actorgraph.runtime.task.scope import RunContext, TaskCalls
 from actorgraph.runtime.task.waiting_threads import BUSY, loan_of
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.limits import undrained_error
@@ -85,9 +85,9 @@ class Supervisor:
         state: the run's, as `begin` has set it up.
         config: the caller's.
         context: the caller's; every task runs in a copy of it.
-        lineage: the run's saver, reader and place; passed on to subgraphs.
+        run_context: the run's saver, reader and place; passed on to subgraphs.
         bare: answers without an interrupt id, for the first question of this run or below it.
-        handoff: encodes the saves; None without a saver.
+        save_encoder: encodes the saves; None without a saver.
         drain_timeout_s: seconds that a cancelled run may take to store its work.
 
     Attributes:
@@ -108,16 +108,16 @@ class Supervisor:
         *,
         config: dict[str, Any],
         context: Context,
-        lineage: Lineage,
+        run_context: RunContext,
         bare: list[Any],
-        handoff: HandOff | None = None,
+        save_encoder: SaveEncoder | None = None,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
         self._state = state
-        self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
+        self._run, self._owns, self._host = run_context.run, run_context.owns, run_context.host
         self._context = context.copy()  # of the event handling, which may be called from any task
-        self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
-        broadcast = self._broadcast = lineage.broadcast
+        self._save_encoder, self._drain_timeout_s = save_encoder, drain_timeout_s
+        broadcast = self._broadcast = run_context.broadcast
         self._inbox: Mailbox[Event | None] = Mailbox()
         deliver = self._deliver
         self._receipts = Receipts(deliver)
@@ -131,20 +131,20 @@ class Supervisor:
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
         self._calls = TaskCalls(deliver, state)
-        lineage.calls = self._calls
+        run_context.calls = self._calls
         live: LiveStream | None = None
         if broadcast is not None:
             live = live_stream_of(broadcast, state.namespace, lambda: state.step + 1)
         inherit = BRIDGE.enter_task(config) if BRIDGE.calls_module in sys.modules else None
         if "structlog" in sys.modules:
-            inherit = bind_log_ids(inherit, context, lineage)
+            inherit = bind_log_ids(inherit, context, run_context)
         self._environment = RunEnvironment(
             plan=state.plan,
             config=config,
             context=context,
             write=NO_WRITER if live is None else Writer(live),
             bare=bare,
-            lineage=lineage,
+            run_context=run_context,
             report=deliver,
             warn=warn_of_node,
             live=live,
@@ -213,7 +213,7 @@ class Supervisor:
         outcome = Cancelled()
         self._thread = threading.get_ident()
         self._calls.limiter = limiter = thread_limiter()
-        self._end_loan = loan_of(self._environment.lineage.above, limiter) if BUSY else None
+        self._end_loan = loan_of(self._environment.run_context.above, limiter) if BUSY else None
         self._add(effects)
         async with anyio.create_task_group() as self._group:
             try:
@@ -406,13 +406,13 @@ class Supervisor:
         if self._saves_failed:
             return True
         assert self._host is not None
-        assert self._handoff is not None
+        assert self._save_encoder is not None
         try:
             # A save is encoded in one go, or in slices, between which other tasks may run.
-            commit = None if self._slices is not None else self._handoff.commit_small(save)
+            commit = None if self._slices is not None else self._save_encoder.commit_small(save)
             if commit is None:
                 if self._slices is None:
-                    self._slices = self._handoff.slices(save)
+                    self._slices = self._save_encoder.slices(save)
                 try:
                     next(self._slices)
                 except StopIteration as done:
@@ -444,7 +444,7 @@ class Supervisor:
             self._inbox.put(CancelRequested())
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
-                ids = run_log_ids(self._environment.lineage)
+                ids = run_log_ids(self._environment.run_context)
                 log_event("error", "run.lost", **ids, error=error_repr(outcome.error))
         if limit.cancelled_caught:
             self._log_undrained()
@@ -471,10 +471,10 @@ class Supervisor:
 
     def _log_left(self, outcome: RunOutcome) -> None:
         left = {"outcome": type(outcome).__name__, "step": self._state.step}
-        log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+        log_event("info", "run.left", **run_log_ids(self._environment.run_context), **left)
 
     def _log_undrained(self) -> None:
-        ids = run_log_ids(self._environment.lineage)
+        ids = run_log_ids(self._environment.run_context)
         error = str(undrained_error(self._state, self._drain_timeout_s))
         log_event("error", "run.undrained", **ids, error=error)
 

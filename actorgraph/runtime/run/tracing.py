@@ -148,7 +148,7 @@ class RunTrace:
         else:
             # The parent of a `@task` call's span is its caller's, which is current in the context.
             called = task.path[-1] == CALL
-            above = None if called else self._inside_superstep(scope.lineage.step())
+            above = None if called else self._inside_superstep(scope.run_context.step())
             span = self._nodes[task.id] = context.run(
                 self._tracer.start_span, task.name, context=above, attributes=self._of_task(scope)
             )
@@ -156,7 +156,7 @@ class RunTrace:
 
     def _of_task(self, scope: TaskScope) -> dict[str, Any]:
         task = scope.task
-        place = {"node": task.name, "step": scope.lineage.step(), "task_id": task.id}
+        place = {"node": task.name, "step": scope.run_context.step(), "task_id": task.id}
         return self._ids | named(place) | self._on(self.base())
 
     def _on(self, checkpoint: bytes) -> dict[str, str]:

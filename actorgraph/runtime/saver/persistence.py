@@ -17,8 +17,8 @@ Turn       `serve` commits, in the saver's loop. While it waits for requests the
 Bounds     a batch is at most 512 messages and 8 MB, or one save from 1 MB on; answers go out in
            slices of 8 or 2 ms, because a run continues inside the call that delivers its
            answer. The mailbox has no bound: runs wait for their saves
-           (`superstep.saves.may_start`), and a system begins and takes no more of them while much
-           waits (`runtime.system.pace`, `admission_error`)
+           (`superstep.saves.next_superstep_may_start`), and a system begins and takes no more
+           of them while much waits (`runtime.system.pace`, `admission_error`)
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited,
            a leader's too
 """
@@ -50,8 +50,8 @@ from actorgraph.ports import CommitHere, Saver, Watch
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.answer_counts import checked_answers
+from actorgraph.runtime.saver.commit_lock import CommitLock
 from actorgraph.runtime.saver.statistics import SECONDS, SIZES, Histogram, PersistenceStatistics
-from actorgraph.runtime.saver.turn import Turn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.ids import as_text
@@ -125,7 +125,7 @@ class PersistenceActor:
         self._lock = threading.RLock()
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
-        self._turn = Turn(self._lock, self._inbox)
+        self._commit_lock = CommitLock(self._lock, self._inbox)
         self._commit_here: CommitHere | None = getattr(saver, "commit_here", None)
         self._messages = self._commits = self._refused = self._largest = 0
         self._commit_s = self._last_s = 0.0
@@ -164,7 +164,7 @@ class PersistenceActor:
                 self._bytes_in += request.size
                 if isinstance(request, _URGENT):
                     self._inbox.put_first(posted)
-                elif self._turn.led:
+                elif self._commit_lock.direct:
                     self._inbox.items.append(posted)  # the leader wakes `serve` when it can begin
                 else:
                     self._inbox.put(posted)
@@ -251,7 +251,7 @@ class PersistenceActor:
     def statistics(self) -> PersistenceStatistics:
         """Its figures so far."""
         mean = self._messages / self._commits if self._commits else 0.0
-        batch = self._batch or self._turn.led
+        batch = self._batch or self._commit_lock.direct
         return PersistenceStatistics(
             messages=self._messages,
             commits=self._commits,
@@ -273,9 +273,9 @@ class PersistenceActor:
         stopping = False
         try:
             while not stopping:
-                if self._turn.give():
+                if self._commit_lock.give():
                     await self._inbox.wait()
-                    await self._turn.take()
+                    await self._commit_lock.take()
                     continue
                 batch, stopping = self._take()
                 if batch:
@@ -289,18 +289,18 @@ class PersistenceActor:
                 elif not stopping:  # all were refused: nothing awaited yet, so let others run
                     await anyio.lowlevel.checkpoint()
         finally:
-            self._turn.end()
+            self._commit_lock.end()
 
     async def wait_for_leader(self) -> None:
         """Wait until no caller's thread commits. Call it when all requests are refused."""
-        await self._turn.take()
+        await self._commit_lock.take()
 
     def _lead(self, posted: Posted, commit: CommitHere) -> bool:
         """Commit a save in its sender's thread, if the turn is free; return whether it was."""
         if self._last_s > LEAD_COMMIT_MAX_S:
             return False
         try:
-            if not self._turn.lead(posted):
+            if not self._commit_lock.commit_directly(posted):
                 return False
             refusal = self._closed or self._check_admission(posted)
             if refusal is None:
@@ -308,8 +308,8 @@ class PersistenceActor:
             else:
                 self._fail(posted, refusal)
         finally:
-            if self._turn.is_led(posted):
-                self._turn.end_lead()
+            if self._commit_lock.is_direct(posted):
+                self._commit_lock.end_direct()
         return True
 
     def _commit_led(self, posted: Posted, commit: CommitHere) -> None:
@@ -324,21 +324,21 @@ class PersistenceActor:
             # Not tried again here: to wait for a lock would hold the caller's thread, where
             # Ctrl-C can't be handled meanwhile. `serve` waits without holding anyone.
             if not durable and (isinstance(error, StorageBusyError) or _retryable(error)):
-                self._hand_over(posted)
+                self._requeue_first(posted)
                 return
             outcomes = self._failed(batch, error)
         except BaseException:  # of a signal's handler: it says nothing about the store
             if durable:
                 self._deliver(batch, durable[0])
             else:
-                self._hand_over(posted)
+                self._requeue_first(posted)
             raise
         self._deliver(batch, outcomes)
 
-    def _hand_over(self, posted: Posted) -> None:
+    def _requeue_first(self, posted: Posted) -> None:
         """Leave a leader's save, of which nothing is stored, to `serve`, before all others."""
         with self._lock:
-            if self._turn.hand_over(posted):
+            if self._commit_lock.requeue_first(posted):
                 # Only now: it was in no mailbox before, and `serve` will count it out.
                 self._bytes_in += posted.request.size
                 return

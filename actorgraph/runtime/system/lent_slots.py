@@ -171,5 +171,5 @@ def _waiting_tasks(scope: TaskScope | None) -> list[TaskScope]:
     while scope is not None:
         if is_busy(scope):
             found.append(scope)
-        scope = scope.caller or scope.lineage.above
+        scope = scope.caller or scope.run_context.above
     return found

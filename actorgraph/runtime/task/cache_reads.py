@@ -40,7 +40,7 @@ class ReadingTask(Protocol):
 
     reads: "Reads | None"
     caller: Any
-    lineage: Any
+    run_context: Any
 
     @property
     def base_config(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def reads_of(scope: ReadingTask | None) -> Reads | None:
     while scope is not None:
         if scope.reads is not None:
             return scope.reads
-        scope = scope.caller or scope.lineage.above
+        scope = scope.caller or scope.run_context.above
     return None
 
 
@@ -339,7 +339,7 @@ def _noting(kind: type[Any]) -> type[Any]:
 
 def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
     """The values behind some reads, as data for a key; dicts in the order of their keys."""
-    config, resources = scope.base_config, scope.lineage.resources
+    config, resources = scope.base_config, scope.run_context.resources
     makers: dict[str, Any] = {
         "context": lambda: resources.context,
         "config": lambda: _lasting(config.get("configurable")),
@@ -348,8 +348,8 @@ def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
         ),
         "tags": lambda: sorted({str(tag) for tag in config.get("tags") or ()}),
         "limits": lambda: [config.get("recursion_limit"), config.get("max_concurrency")],
-        "control": lambda: scope.lineage.control.drain_requested,
-        "thread": lambda: scope.lineage.thread_id,
+        "control": lambda: scope.run_context.control.drain_requested,
+        "thread": lambda: scope.run_context.thread_id,
         "previous": lambda: getattr(scope, "previous", None),
         NO_STORE: lambda: [resources.store is None, not resources.stores],
     }

@@ -42,7 +42,7 @@ from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.router_threads import RouterThreads
 from actorgraph.runtime.task.runtime import RunResources
-from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
+from actorgraph.runtime.task.scope import CURRENT, RunContext, TaskScope
 from actorgraph.runtime.task.waiting_threads import BUSY
 from actorgraph.superstep.handover import hands_over, joined, made_for, raised, received
 from actorgraph.superstep.results import (
@@ -206,7 +206,7 @@ async def node_writes(
         scope.messages = None  # the subgraph has streamed its messages
     if scope.observer is not None:
         scope.observer.returned = returned
-    nested = scope.lineage.above is not None
+    nested = scope.run_context.above is not None
     writes, dropped = writes_of(plan, node, returned, nested=nested)
     writes = _with_version(writes, scope) if nested else writes
     if scope.pushed:
@@ -236,8 +236,8 @@ def _up_to_date(plan: Plan, up: ParentCommand) -> ParentCommand:
 
 def _with_version(writes: list[Write], scope: TaskScope) -> list[Write]:
     """Note the version of the graph above with a Command for it, if it has migrations."""
-    above = scope.lineage.above
-    plan = None if above is None else above.lineage.state.plan
+    above = scope.run_context.above
+    plan = None if above is None else above.run_context.state.plan
     if plan is None or not plan.migrations or not hands_over(writes):
         return writes
     return made_for(writes, this_version(plan))
@@ -290,7 +290,7 @@ async def call_cached(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
 ) -> NodeWrites:
     """Run a node as `call_node` does, unless its writes for this input are cached."""
-    cache, policy = scope.lineage.cache, node.cache
+    cache, policy = scope.run_context.cache, node.cache
     assert cache is not None
     assert policy is not None
     reads = scope.reads
@@ -515,7 +515,7 @@ def edge_scope(
     """
     identifier = task_id(state.checkpoint, state.namespace, name, INTERRUPT)
     task = Task(identifier, name, (INTERRUPT, name), (), None, within=state.namespace)
-    lineage = Lineage(
+    run_context = RunContext(
         thread_id=state.thread_id,
         namespace=state.namespace,
         run=run,
@@ -528,7 +528,7 @@ def edge_scope(
         routed=NOTHING_ROUTED,
         resources=resources,
     )
-    scope = TaskScope(task, config, Writer(None), [], lineage)
+    scope = TaskScope(task, config, Writer(None), [], run_context)
     token = CURRENT.set(scope)
     try:
         yield scope

@@ -70,7 +70,7 @@ def get_store() -> Store | None:
 
 
 def _store_of(scope: TaskScope) -> Store | None:
-    return cast("Store | None", _read(scope, "store", scope.lineage.resources.store))
+    return cast("Store | None", _read(scope, "store", scope.run_context.resources.store))
 
 
 def _previous_of(scope: TaskScope) -> Any:
@@ -93,7 +93,7 @@ def runtime_of(scope: TaskScope) -> Runtime[Any]:
 
 
 def _make_runtime(scope: TaskScope) -> Runtime[Any]:
-    resources = scope.lineage.resources
+    resources = scope.run_context.resources
     fields: dict[str, Any] = {
         "context": resources.context,
         "store": resources.store,
@@ -102,7 +102,7 @@ def _make_runtime(scope: TaskScope) -> Runtime[Any]:
         "previous": getattr(scope, "previous", None),
         "execution_info": _execution_info(scope),
         "server_info": _server_info(scope.base_config.get("configurable") or {}),
-        "control": scope.lineage.control,
+        "control": scope.run_context.control,
         "stores": resources.stores,
     }
     return runtime_with_notes(Runtime, fields, reads_of(scope))
@@ -118,18 +118,18 @@ def _server_info(place: Mapping[str, Any]) -> ServerInfo | None:
 
 
 def _execution_info(scope: TaskScope) -> ExecutionInfo:
-    lineage, task = scope.lineage, scope.task
+    run_context, task = scope.run_context, scope.task
     began = getattr(scope, "first_attempt_time", None)
     if began is None:
         began = scope.first_attempt_time = time.time()
-    thread_id = lineage.thread_id or None
+    thread_id = run_context.thread_id or None
     run_id = scope.base_config.get("run_id")
     return ExecutionInfo(
-        checkpoint_id=as_text(lineage.base()),
+        checkpoint_id=as_text(run_context.base()),
         checkpoint_ns=task.namespace,
         task_id=task.id,
         thread_id=thread_id,
-        run_id=as_text(lineage.run) if run_id is None else str(run_id),
+        run_id=as_text(run_context.run) if run_id is None else str(run_id),
         node_attempt=scope.attempt,
         node_first_attempt_time=began,
         idempotency_key=f"{thread_id}/{task.id}" if thread_id else task.id,
@@ -337,6 +337,6 @@ def _task_and_step(what: str, key: str) -> tuple[TaskScope, TaskCalls, str]:
         )
     if scope.progress is not None:
         scope.progress()
-    calls = scope.lineage.calls
+    calls = scope.run_context.calls
     assert calls is not None
     return scope, calls, step_id(scope.task, key)

@@ -8,11 +8,13 @@ from contextvars import Context
 from typing import Any
 
 from actorgraph.runtime.log import imported_module
-from actorgraph.runtime.task.scope import Inherit, Lineage, TaskScope
+from actorgraph.runtime.task.scope import Inherit, RunContext, TaskScope
 from actorgraph.values.ids import as_text
 
 
-def bind_log_ids(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inherit | None:
+def bind_log_ids(
+    inherit: Inherit | None, context: Context, run_context: RunContext
+) -> Inherit | None:
     """Bind a run's ids, and return a function that binds node and step in each task's context.
 
     Args:
@@ -23,25 +25,27 @@ def bind_log_ids(inherit: Inherit | None, context: Context, lineage: Lineage) ->
     structlog = imported_module("structlog")
     if structlog is None or not structlog.is_configured():
         return inherit
-    context.run(structlog.contextvars.bind_contextvars, **run_log_ids(lineage))
+    context.run(structlog.contextvars.bind_contextvars, **run_log_ids(run_context))
 
     def both(scope: TaskScope, inner: Context) -> None:
         if inherit is not None:
             inherit(scope, inner)
         inner.run(
-            structlog.contextvars.bind_contextvars, node=scope.task.name, step=scope.lineage.step()
+            structlog.contextvars.bind_contextvars,
+            node=scope.task.name,
+            step=scope.run_context.step(),
         )
 
     return both
 
 
-def run_log_ids(lineage: Lineage) -> dict[str, str]:
+def run_log_ids(run_context: RunContext) -> dict[str, str]:
     """Log fields that identify a run: its id, and its thread's if it has one."""
-    own = {"run_id": as_text(lineage.run)}
-    return {"thread_id": lineage.thread_id, **own} if lineage.thread_id else own
+    own = {"run_id": as_text(run_context.run)}
+    return {"thread_id": run_context.thread_id, **own} if run_context.thread_id else own
 
 
 def task_log_ids(scope: TaskScope) -> dict[str, Any]:
     """Log fields that identify a task: those of its run, its node and its step."""
-    place = {"node": scope.task.name, "step": scope.lineage.step()}
-    return {**run_log_ids(scope.lineage), **place}
+    place = {"node": scope.task.name, "step": scope.run_context.step()}
+    return {**run_log_ids(scope.run_context), **place}

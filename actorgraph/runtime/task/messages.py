@@ -70,7 +70,7 @@ def offer_returned_messages(
 ) -> None:
     """Send the messages that a node has returned, unless the node is hidden."""
     if scope.messages is not None and not node.hidden:
-        broadcast = scope.lineage.broadcast
+        broadcast = scope.run_context.broadcast
         # A stored stream is on disk: values of untracked channels must not get there.
         if plan.untracked and broadcast is not None and broadcast.is_stored:
             writes = [write for write in writes if write[0] not in plan.untracked]

@@ -56,7 +56,7 @@ def belongs(scope: TaskScope | None, config: Config | None) -> bool:
     if scope is None:
         return False
     thread_id = ((config or {}).get("configurable") or {}).get("thread_id")
-    return thread_id is None or str(thread_id) == scope.lineage.thread_id
+    return thread_id is None or str(thread_id) == scope.run_context.thread_id
 
 
 def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
@@ -66,8 +66,8 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
         saver: the subgraph's. None inherits the run's; True does too, and keeps state from task
             to task; False stores nothing; another saver stores it there.
     """
-    lineage = scope.lineage
-    host = lineage.host
+    run_context = scope.run_context
+    host = run_context.host
     claims = False
     if saver is False:
         host = None
@@ -78,11 +78,16 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
     namespace = nested_namespace(scope.task.namespace, count, stateful=stateful)
     earlier = _earlier(scope, namespace) if stateful else ()
     nested = Nested(
-        lineage.parents(), scope.routed, stateful, claims, scope.task.id, lineage.state.answering
+        run_context.parents(),
+        scope.routed,
+        stateful,
+        claims,
+        scope.task.id,
+        run_context.state.answering,
     )
     # The namespace contains the task's id, which depends on the checkpoint that the task builds
     # on. If this run has made that one itself, only an earlier attempt can have stored anything.
-    fresh = _is_first(scope) and lineage.base() != lineage.loaded
+    fresh = _is_first(scope) and run_context.base() != run_context.loaded
     return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims), earlier)
 
 
@@ -91,10 +96,10 @@ def _earlier(scope: TaskScope, namespace: str) -> tuple[str, ...]:
     names: list[tuple[str, ...]] = []
     on_the_way: TaskScope | None = scope
     while on_the_way is not None:
-        renames, name = on_the_way.lineage.state.plan.renames, on_the_way.task.name
+        renames, name = on_the_way.run_context.state.plan.renames, on_the_way.task.name
         called = on_the_way.caller is not None
         names.append(renames.task_names(name) if called else renames.names(name))
-        on_the_way = on_the_way.caller or on_the_way.lineage.above
+        on_the_way = on_the_way.caller or on_the_way.run_context.above
     if all(len(known) == 1 for known in names):
         return ()
     return names_of_namespace(namespace, names[::-1])[1:]
@@ -111,7 +116,7 @@ def never_stored(plan: Plan, place: NestedPlace | None) -> frozenset[str]:
     A parent's state is the input of a subgraph. A channel of the subgraph with the same name is
     another channel, which is stored.
     """
-    above = place.scope.lineage.untracked if place is not None else frozenset[str]()
+    above = place.scope.run_context.untracked if place is not None else frozenset[str]()
     return plan.untracked.union(above.difference(plan.channels))
 
 
@@ -169,6 +174,6 @@ def depth_of(place: NestedPlace, name: str, limit: int) -> int:
     Raises:
         GraphRecursionError: it is above the limit.
     """
-    depth = place.scope.lineage.depth + 1
+    depth = place.scope.run_context.depth + 1
     check_depth(name, depth, limit)
     return depth

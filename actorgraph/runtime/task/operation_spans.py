@@ -51,8 +51,8 @@ class OperationSpan:
             return
         given = {"operation.name": operation, **attributes}
         scope = CURRENT.get(None)
-        if scope is not None and scope.lineage.thread_id:
-            given["conversation.id"] = scope.lineage.thread_id
+        if scope is not None and scope.run_context.thread_id:
+            given["conversation.id"] = scope.run_context.thread_id
         kinds = self._api.SpanKind
         try:
             self._span = self._api.get_tracer("actorgraph").start_span(

@@ -1,6 +1,6 @@
-"""One task in its run: the run's lineage, the task's scope, the `@task` calls that it makes.
+"""One task in its run: the run's run_context, the task's scope, the `@task` calls that it makes.
 
-Lineage     what a run passes on to the subgraphs in its nodes
+RunContext     what a run passes on to the subgraphs in its nodes
 TaskScope   the state of one attempt of one task. Each attempt runs in its own copy of the
             caller's context with `CURRENT` set, and so do the worker threads and the tasks that
             the node starts
@@ -55,7 +55,7 @@ Inherit = Callable[["TaskScope", Context], None]
 """Passes a task's config on to the calls in its context."""
 
 
-class Lineage(msgspec.Struct):
+class RunContext(msgspec.Struct):
     """One run, as its tasks and its subgraphs see it.
 
     Attributes:
@@ -134,7 +134,7 @@ class TaskScope:
 
     Attributes:
         task: the task.
-        lineage: its run, as subgraphs of the task see it.
+        run_context: its run, as subgraphs of the task see it.
         write: sends custom chunks.
         attempt: counts its attempts from 1.
         first_attempt_time: seconds since 1970; set when it is first needed.
@@ -212,18 +212,18 @@ class TaskScope:
         config: dict[str, Any],
         write: Writer,
         bare: list[Any],
-        lineage: Lineage,
+        run_context: RunContext,
     ) -> None:
         self.task = task
-        self.lineage = lineage
+        self.run_context = run_context
         self._config = config
         self.write = write
         self.answers = list(task.answers)
-        self.routed = {**lineage.routed, **task.routed} if lineage.routed else task.routed
+        self.routed = {**run_context.routed, **task.routed} if run_context.routed else task.routed
         self.bare = bare
         self.raised: list[Interrupt] = []
         self.pushed: list[Write] = []
-        self.progress: Callable[[], None] | None = lineage.progress
+        self.progress: Callable[[], None] | None = run_context.progress
 
     def next_call(self) -> int:
         """Take the number, from 0, of the next `@task` call.
@@ -249,7 +249,7 @@ class TaskScope:
         Raises:
             OutsideRunError: the attempt is over, or the run has left.
         """
-        calls = self.lineage.calls
+        calls = self.run_context.calls
         if (self.whole or self).over or (calls is not None and calls.closed):
             raise OutsideRunError(
                 f"node {self.task.name!r} started a graph after its attempt had ended",
@@ -302,7 +302,7 @@ class TaskScope:
         metadata = {
             **run_metadata(self),
             **(config.get("metadata") or {}),
-            **task_metadata(task, self.lineage.step()),
+            **task_metadata(task, self.run_context.step()),
         }
         made = {**config, "configurable": place, "metadata": metadata}
         reads = reads_of(self)
@@ -374,7 +374,7 @@ class TaskScope:
         scope: TaskScope | None = self
         while scope is not None:
             scope.took_bare = True
-            scope = scope.caller or scope.lineage.above
+            scope = scope.caller or scope.run_context.above
 
 
 _RUN_KEYS = ("run_id", "run_name")
@@ -491,7 +491,7 @@ class TaskCalls:
         """
         if (refused := (caller.whole or caller).refused) is not None:
             raise refused
-        number, base = caller.next_call(), caller.lineage.base()
+        number, base = caller.next_call(), caller.run_context.base()
         place = caller.key, number
         number, identifier, stored = call_place(self._state, base, caller.task, place, node.name)
         caller.calls = max(caller.calls, number + 1)  # a thread may have made the next meanwhile
@@ -588,7 +588,7 @@ class TaskCalls:
 def warn_of_lost_errors(caller: TaskScope) -> None:
     """Warn of calls that failed, if their caller has returned without reading the errors."""
     failed, caller.failed_calls = caller.failed_calls, ()
-    node = caller.lineage.state.plan.callable.get(caller.task.name)
+    node = caller.run_context.state.plan.callable.get(caller.task.name)
     for future in failed:
         if not future.looked_at and (error := future.exception()) is not None:
             warn(

@@ -20,7 +20,7 @@ class PlacedTask(Protocol):
     """A task's scope, as far as its place goes."""
 
     task: Task
-    lineage: Any
+    run_context: Any
 
     @property
     def base_config(self) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def task_metadata(task: Task, step: int) -> dict[str, Any]:
 
 def run_metadata(scope: PlacedTask) -> dict[str, Any]:
     """The place of a task's run: see `placed_metadata`."""
-    placed, above = placed_metadata(scope.base_config), scope.lineage.above
+    placed, above = placed_metadata(scope.base_config), scope.run_context.above
     placed.pop("checkpoint_ns", None)  # a config of LangChain's has this task's own
     return placed if above is None else {**placed, "checkpoint_ns": outermost(above)}
 
 
 def outermost(scope: PlacedTask) -> str:
     """The namespace of the task of the root run that a task is, or is below."""
-    while (above := scope.lineage.above) is not None:
+    while (above := scope.run_context.above) is not None:
         scope = above
     return scope.task.namespace

@@ -132,7 +132,7 @@ def move(source: BucketTable, target: BucketTable, buckets: Sequence[int], wait_
         target.change(buckets, ChangeBucket(target.name, "arriving", source.name, clear=True))
         source.change(buckets, ChangeBucket(source.name, "leaving", target.name))
         try:
-            count = _hand_over(source, target, buckets, wait_s)
+            count = _switch_buckets(source, target, buckets, wait_s)
         except BaseException:
             with suppress(ActorGraphError):  # the next move does it
                 _mend_locked((source, target), buckets)
@@ -141,7 +141,7 @@ def move(source: BucketTable, target: BucketTable, buckets: Sequence[int], wait_
     return count
 
 
-def _hand_over(
+def _switch_buckets(
     source: BucketTable, target: BucketTable, buckets: Sequence[int], wait_s: float
 ) -> int:
     """Copy the rows when no living system has a run of them, then delete them in the source."""

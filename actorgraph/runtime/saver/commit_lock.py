@@ -17,7 +17,7 @@ from actorgraph.runtime.mailbox import Mailbox
 T = TypeVar("T")
 
 
-class Turn(Generic[T]):
+class CommitLock(Generic[T]):
     """See the module's docstring.
 
     Args:
@@ -25,12 +25,12 @@ class Turn(Generic[T]):
         inbox: its mailbox.
 
     Attributes:
-        led: what a leader commits now; empty without one.
+        direct: what a leader commits now; empty without one.
     """
 
     def __init__(self, lock: threading.RLock, inbox: Mailbox[T | None]) -> None:
         self._lock, self._inbox = lock, inbox
-        self.led: Sequence[T] = ()
+        self.direct: Sequence[T] = ()
         self._is_free = self._is_wanted = self._has_ended = False
         self._leader_ends: Mailbox[None] = Mailbox()
 
@@ -46,7 +46,7 @@ class Turn(Generic[T]):
         """Take the turn back; waits for the end of a leader's commit."""
         while True:
             with self._lock:
-                if not self.led:
+                if not self.direct:
                     self._is_free = False
                     return
                 self._is_wanted = True
@@ -59,30 +59,30 @@ class Turn(Generic[T]):
 
     # --- of senders, in any thread ---
 
-    def lead(self, item: T) -> bool:
+    def commit_directly(self, item: T) -> bool:
         """Take the turn for an item that is not in the mailbox; return whether it was free."""
         with self._lock:
             if not self._is_free or self._inbox.items:
                 return False
-            self.led, self._is_free = (item,), False
+            self.direct, self._is_free = (item,), False
             return True
 
-    def is_led(self, item: T) -> bool:
+    def is_direct(self, item: T) -> bool:
         """Whether this item's sender has the turn."""
-        return bool(self.led) and self.led[0] is item
+        return bool(self.direct) and self.direct[0] is item
 
-    def hand_over(self, item: T) -> bool:
+    def requeue_first(self, item: T) -> bool:
         """Leave the leader's item to `serve`, before all others; False if that has ended."""
         with self._lock:
             if not self._has_ended:
                 self._inbox.items.appendleft(item)
             return not self._has_ended
 
-    def end_lead(self) -> None:
+    def end_direct(self) -> None:
         """End the leader's turn."""
         with self._lock:
             wanted = self._is_wanted
-            self.led, self._is_free, self._is_wanted = (), not wanted, False
+            self.direct, self._is_free, self._is_wanted = (), not wanted, False
         if wanted:
             self._leader_ends.put(None)
         elif self._inbox.items:

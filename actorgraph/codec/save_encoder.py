@@ -68,7 +68,7 @@ SLICE_ITEMS = 2_000
 """Items of a list that are encoded in one call, as one frame: its slice can't be interrupted."""
 
 
-class HandOff:
+class SaveEncoder:
     """Encodes the saves of one run, and tracks what of each channel is stored already.
 
     Args:

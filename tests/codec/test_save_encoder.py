@@ -9,8 +9,8 @@ import pytest
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.conversions import with_note, without_note
-from actorgraph.codec.handoff import SLICE_BYTES, encode_metadata
 from actorgraph.codec.records import Placement, Record, frame
+from actorgraph.codec.save_encoder import SLICE_BYTES, encode_metadata
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.values.commits import (
     HOLDER_ANY,
