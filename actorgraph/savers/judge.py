@@ -1,8 +1,7 @@
 """Decide whether a commit may be stored: claims, heads and epochs, as functions over data.
 
-Every saver reads the state of the threads in a batch, calls `admit_commit` for each commit in
-order, and writes those that were accepted. So all savers refuse the same commits with the same
-errors.
+Every saver reads the state of the threads in a batch, calls `judge` for each commit in order, and
+writes those that were accepted. So all savers refuse the same commits with the same errors.
 
 Epoch      a thread's fencing token: commits of an older epoch are refused
 Claim      the right of one run at a time to store in a thread
@@ -32,7 +31,7 @@ from actorgraph.values.systems import AdoptRun
 
 
 class ThreadState(msgspec.Struct):
-    """The stored state of one thread; `admit_commit` updates it as if the batch were stored so far.
+    """The stored state of one thread; `judge` updates it as if the batch were stored so far.
 
     Attributes:
         row: the store's own key; None until the thread has one.
@@ -56,7 +55,7 @@ class ThreadState(msgspec.Struct):
     leased: bool = False
 
 
-def admit_commit(
+def judge(
     commit: Commit, thread: ThreadState, *, answered: bool = False, based: bool = True
 ) -> tuple[int, ConflictError | None]:
     """Accept or refuse one commit; an accepted one is applied to `thread`.
@@ -220,7 +219,7 @@ def answer_rows(commit: Commit) -> list[LedgerRow]:
 
     An interrupt is answered once. Another process may have stored an answer after this one read
     the thread without moving the head, so the head alone does not show it: the store must look
-    for these rows and pass `answered` to `admit_commit`.
+    for these rows and pass `answered` to `judge`.
     """
     if commit.claim is None or not commit.claim.resumes:
         return []
@@ -230,7 +229,7 @@ def answer_rows(commit: Commit) -> list[LedgerRow]:
 def branch_base(commit: Commit) -> bytes | None:
     """The checkpoint that a run's next one continues from; None if that is the head.
 
-    The store must look for it and pass `based` to `admit_commit`. A head that still is the head is
+    The store must look for it and pass `based` to `judge`. A head that still is the head is
     stored with all values that it needs. An older checkpoint may have been removed after the run
     read it, and with it values that the new checkpoint's record names.
     """

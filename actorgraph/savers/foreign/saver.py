@@ -25,7 +25,7 @@ from actorgraph.savers.foreign.reading import address_of, matches, record_of, st
 from actorgraph.savers.foreign.retention import apply_retention, threads_with
 from actorgraph.savers.foreign.task_writes import NOTE_CHANNEL, put_writes_calls
 from actorgraph.savers.foreign.writing import LastCheckpoint, missing_values, put_arguments
-from actorgraph.savers.judge import ThreadState, admit_commit, answer_rows, branch_base
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -64,7 +64,7 @@ class _Thread(msgspec.Struct):
     """State of a thread while a run has it.
 
     Attributes:
-        state: for `admit_commit`.
+        state: for `judge`.
         run: the open run; None between runs.
         last: namespace -> its newest checkpoint, as it was put.
     """
@@ -135,7 +135,7 @@ class ForeignBackend:
         answered = await self._refresh_head(commit, thread)
         base = branch_base(commit)
         based = base is None or await self._parent(commit, thread, base) is not None
-        sequence, error = admit_commit(commit, thread.state, answered=answered, based=based)
+        sequence, error = judge(commit, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         if commit.claim is not None and commit.run is not None:
@@ -160,7 +160,7 @@ class ForeignBackend:
             self._threads[thread_id] = _Thread(ThreadState(thread_id, epoch=epoch))
 
     async def _refresh_head(self, commit: Commit, thread: _Thread) -> bool:
-        """Read the head for `admit_commit`; return whether an interrupt is answered already.
+        """Read the head for `judge`; return whether an interrupt is answered already.
 
         While a run has the thread the head is known from its own commits.
         """

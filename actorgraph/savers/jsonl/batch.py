@@ -22,7 +22,7 @@ from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.retention import apply_retention
 from actorgraph.savers.jsonl.schema import Forgotten, Line, SystemRecord, encode_line, line_of
 from actorgraph.savers.jsonl.systems import RunLog, Stage
-from actorgraph.savers.judge import ThreadState, admit_commit, answer_rows, branch_base, fence
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
 from actorgraph.storage.logged_problems import warn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
@@ -43,7 +43,7 @@ class Draft:
     def __init__(self, index: ThreadIndex, folder: Folder) -> None:
         self.index = index
         self.system_commits: list[Commit] = []
-        # `admit_commit` changes the state. A copy, so that a batch that fails leaves the index as
+        # `judge` changes the state. A copy, so that a batch that fails leaves the index as
         # it was.
         self.state = _copied(index.state)
         self.state.owner = folder.owners.get(index.thread_id)
@@ -62,7 +62,7 @@ class Draft:
         answered = any(self._has_row(request, row) for row in answer_rows(request))
         base = branch_base(request)
         based = base is None or self._has(request.namespace, base)
-        sequence, error = admit_commit(request, self.state, answered=answered, based=based)
+        sequence, error = judge(request, self.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         # Writes are insert-or-ignore: a task that is repeated after a crash doesn't store twice.

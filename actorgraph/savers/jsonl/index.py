@@ -55,7 +55,7 @@ class ThreadIndex:
         durable: number of lines that are known to be on the disk.
         inode: of the file; 0 if it is missing.
         tail: number of bytes behind the lines that were never acknowledged.
-        state: state of the thread, for `admit_commit`.
+        state: state of the thread, for `judge`.
         run_line: number of the line with the open claim; 0 for none.
         places: checkpoints, oldest first.
         by_id: (namespace, id) -> the newest checkpoint of that id.

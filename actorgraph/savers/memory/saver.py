@@ -19,10 +19,10 @@ from actorgraph.codec.serializers import ReferenceCodec, SerializerProtocol, cod
 from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedError
 from actorgraph.savers.judge import (
     ThreadState,
-    admit_commit,
     answer_rows,
     branch_base,
     fence,
+    judge,
     refused_copy,
     sorted_ledger,
 )
@@ -170,7 +170,7 @@ class MemoryBackend:
         if claims and thread.state.owner is not None:
             owner = thread.state.owner
             thread.state.leased = self._systems.is_leased(request.thread_id, owner)
-        sequence, error = admit_commit(request, thread.state, answered=answered, based=based)
+        sequence, error = judge(request, thread.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         self._threads[request.thread_id] = thread

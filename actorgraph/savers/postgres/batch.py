@@ -1,7 +1,7 @@
 """Store one batch in one transaction: `run_batch`, blocking, over a plain psycopg connection.
 
 Round trips  Two. The first begins, locks the saver's row in `writers` and the rows of the batch's
-             threads, and reads what `admit_commit` needs. The second writes the accepted rows, one
+             threads, and reads what `judge` needs. The second writes the accepted rows, one
              statement per table, marks the batch as stored and commits.
 Exactly once A batch may be sent again after its connection was lost. Its transaction first locks
              the saver's row, so it waits until the lost transaction has ended; if that one was
@@ -22,7 +22,7 @@ from actorgraph.errors import (
     ThreadMovedError,
 )
 from actorgraph.savers.integrity import check_head
-from actorgraph.savers.judge import ThreadState, admit_commit, answer_rows, branch_base, one_by_one
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.buckets import REFUSED
@@ -269,7 +269,7 @@ class _Transaction:
         return marked[0] if marked else 0
 
     def read(self, group: list[Request]) -> None:
-        """Read what `admit_commit` needs for a later group; first send the rows of earlier ones."""
+        """Read what `judge` needs for a later group; first send the rows of earlier ones."""
         asked = _lookups(group)
         if asked:
             self.send()
@@ -352,7 +352,7 @@ class _Transaction:
         lost = owned.refused(commit)
         if lost is not None:
             return Refused(lost)
-        sequence, error = admit_commit(commit, thread, answered=answered, based=based)
+        sequence, error = judge(commit, thread, answered=answered, based=based)
         if error is not None:
             return Refused(error)
         if commit.claim is not None and before is not None:
@@ -383,7 +383,7 @@ class _Transaction:
 
     def store_one(self, request: Request) -> CommitOutcome:
         """Store one request in a savepoint; if the server refuses a row, refuse the request."""
-        # `admit_commit` changes the thread's state as if the request were stored: keep a copy to
+        # `judge` changes the thread's state as if the request were stored: keep a copy to
         # go back.
         known = self._threads.get(request.thread_id)
         before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})
@@ -417,7 +417,7 @@ class _Transaction:
 
 
 def _lookups(group: list[Request]) -> list[Statement]:
-    """The statements that read what `admit_commit` needs for a group; most often none."""
+    """The statements that read what `judge` needs for a group; most often none."""
     commits = [request for request in group if isinstance(request, Commit)]
     nested = {(c.thread_id, c.namespace) for c in commits if c.namespace}
     answers = [_key(c, row) for c in commits for row in answer_rows(c)]

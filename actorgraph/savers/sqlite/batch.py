@@ -1,7 +1,7 @@
 """Store one batch in one transaction: `run_batch` over a plain `sqlite3.Connection`.
 
 Reads      the state of all threads of the batch, with one statement
-Decides    `admit_commit`, about each request in order
+Decides    `judge`, about each request in order
 Writes     the accepted rows, table by table, then the threads' heads
 Isolates   a row that SQLite refuses: the batch is rolled back to its savepoint and its requests
            are stored one by one, so that only the refused one fails
@@ -26,7 +26,7 @@ from actorgraph.savers.integrity import (
     unreadable,
     writes_sum,
 )
-from actorgraph.savers.judge import ThreadState, admit_commit, answer_rows, branch_base, one_by_one
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems, thread_index
 from actorgraph.savers.sqlite.retention import apply_retention
@@ -119,7 +119,7 @@ def run_batch(
     """
     try:
         # IMMEDIATE takes the write lock before anything is read. With a deferred BEGIN another
-        # process could commit after our reads, and `admit_commit` would compare old epochs and
+        # process could commit after our reads, and `judge` would compare old epochs and
         # heads.
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
@@ -309,7 +309,7 @@ def _write(
             # The checkpoint that it branches off may have been stored by this very batch.
             rows = rows.flush(connection)
         based = base is None or _has_checkpoint(connection, thread, request, base)
-        sequence, error = admit_commit(request, thread, answered=answered, based=based)
+        sequence, error = judge(request, thread, answered=answered, based=based)
         if error is not None:
             outcomes.append(Refused(error))
             continue

@@ -1,6 +1,6 @@
 """Tables of checkpoints and every statement over them; upgrades of older files.
 
-threads      epoch, head and open run of each thread: `admit_commit` decides by them
+threads      epoch, head and open run of each thread: `judge` decides by them
 runs         claims of runs, with inputs that no checkpoint holds
 checkpoints  one row per superstep; `record` is JSON, see `codec.records`
 blobs        values of channels, one row per version

@@ -83,7 +83,7 @@ class BatchSystemRuns(msgspec.Struct):
     def before_claim(
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
     ) -> LeaseLostError | ThreadBusyError | None:
-        """Set the thread's owner and lease for `admit_commit`; return why a run may not begin."""
+        """Set the thread's owner and lease for `judge`; return why a run may not begin."""
         found = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
         thread.owner = found[0] if found else None
         if commit.owner is None and thread.owner is None:
