@@ -16,8 +16,8 @@ import schemathesis
 
 GRAPHS = ("log", "ask", "fail", "talk")
 KNOWN: dict[str, list[str]] = {"assistant_id": list(GRAPHS), "thread_id": ["t0", "t1", "t2"]}
-KNOWN["agent_id"] = list(GRAPHS)
-NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id", "agent_id", "cron_id")
+KNOWN["agent_id"] = KNOWN["graph_id"] = list(GRAPHS)
+NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id", "agent_id", "graph_id", "cron_id")
 MOST = 20
 LATER_S = 300
 """Some runs in the background begin so late that a request can still cancel them."""
@@ -115,7 +115,7 @@ def after_call(context: Any, case: Any, response: Any) -> None:
 
 def _keep(name: str, value: str) -> None:
     found = KNOWN.setdefault(name, [])
-    if value and value not in found and name not in ("assistant_id", "agent_id"):
+    if value and value not in found and name not in ("assistant_id", "agent_id", "graph_id"):
         found.append(value)
         if len(found) > MOST:
             found.pop(CHOICE.randrange(len(found) - 1))
