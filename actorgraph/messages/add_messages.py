@@ -200,4 +200,5 @@ class MessagesState(TypedDict):
 
 
 for _reducer in (add_messages, messages_delta_reducer):
-    setattr(_reducer, "stamp", assign_message_ids)  # noqa: B010 - a function has no such attribute by type
+    # A function has no such attribute by its type.
+    setattr(_reducer, "stamp", assign_message_ids)  # noqa: B010

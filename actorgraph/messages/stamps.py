@@ -1,8 +1,8 @@
 """Ids of messages that are written without one, before the write is stored.
 
 They are the same whenever the write is folded: now, after a crash, for a snapshot, and when a
-DeltaChannel is rebuilt from its writes. `stamp` is for channels that hold messages only,
-`stamp_objects` for those that may hold other data. Each looks into a list, a tuple, an Overwrite
+DeltaChannel is rebuilt from its writes. `assign_message_ids` is for channels that hold messages
+only, `stamp_objects` for those that may hold other data. Each looks into a list, a tuple, an Overwrite
 in either form, and at a message alone; an empty id counts as none.
 """
 
@@ -35,7 +35,7 @@ def assign_message_ids(write: Any, seed: str) -> Any:
 
 
 def stamp_objects(write: Any, seed: str) -> Any:
-    """Give the messages in one write of any data their ids; see `stamp`.
+    """Give the messages in one write of any data their ids; see `assign_message_ids`.
 
     Only objects and dicts of messages count: a string or a pair may be something else. A dict of a
     message in a list becomes a message; in an Overwrite, which no reducer sees, it stays a dict.

@@ -22,7 +22,7 @@ from actorgraph import (
 from actorgraph import messages as ours
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
-from actorgraph.messages.add_messages import merged, stamp
+from actorgraph.messages.add_messages import assign_message_ids, merged
 from tests.support.graphs import at, history, in_a_row
 
 FAMILIES = [ours, lc]
@@ -308,19 +308,22 @@ class TestStamp:
         A message's id follows from where it was written, so every fold of a stored write finds
         the same one; what has an id keeps it.
         """
-        made = [stamp([ours.AIMessage("a"), {"role": "user", "content": "b"}], "t") for _ in "12"]
-        other = stamp([ours.AIMessage("a")], "u")
+        made = [
+            assign_message_ids([ours.AIMessage("a"), {"role": "user", "content": "b"}], "t")
+            for _ in "12"
+        ]
+        other = assign_message_ids([ours.AIMessage("a")], "u")
 
         assert made[0][0].id == made[1][0].id != other[0].id
         assert made[0][1] == made[1][1]
-        assert stamp(ours.AIMessage("a", id="mine"), "t").id == "mine"
+        assert assign_message_ids(ours.AIMessage("a", id="mine"), "t").id == "mine"
 
     def test_other_writes_pass(self):
         """
         An Overwrite, or what the reducer will refuse, is left as it is.
         """
         for write in (Overwrite([]), 7, None, {"__overwrite__": []}):
-            assert stamp(write, "t") is write
+            assert assign_message_ids(write, "t") is write
 
 
 class TestState:
