@@ -2,8 +2,8 @@
 
 They are the same whenever the write is folded: now, after a crash, for a snapshot, and when a
 DeltaChannel is rebuilt from its writes. `assign_message_ids` is for channels that hold messages
-only, `stamp_objects` for those that may hold other data. Each looks into a list, a tuple, an Overwrite
-in either form, and at a message alone; an empty id counts as none.
+only, `stamp_objects` for those that may hold other data. Each looks into a list, a tuple, an
+Overwrite in either form, and at a message alone; an empty id counts as none.
 """
 
 from collections.abc import Callable
