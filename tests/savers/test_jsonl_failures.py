@@ -12,6 +12,7 @@ from actorgraph import JsonlSaver
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
 from actorgraph.values.commits import Commit, Committed, ListCheckpoints, Refused
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
+from actorgraph.values.systems import ListRuns, PutRun, RunRow
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import RUN, claim, ident, point, save
 from tests.support.graphs import ab, at
@@ -107,6 +108,27 @@ def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folde
         assert {path: path.read_bytes() for path in folder.glob("*.jsonl")} == before
         assert all(isinstance(o, Committed) for o in direct.commit(put(2), put(2, "u")))
         assert (listed(direct), listed(direct, "u")) == ([2, 1], [2, 1])
+
+
+@pytest.mark.promise("B1")
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_failure_at_the_first_run_of_a_system_is_the_library_s_error(folder, at):
+    """
+    Of the file, of its sync, and of the sync of its new name in the folder: the run is there
+    afterwards or not, and the saver is opened again.
+    """
+    files = Failing()
+    fresh = {"claimed": False, "owner": None, "created": 1, "metadata": "{}", "payload": b""}
+    row = RunRow(b"\1" * 16, "t", "g", "pending", 0, **fresh)
+    with Direct(folder, files) as direct:
+        files.fail(at, errno.EIO)
+        with suppress(SaverBrokenError):
+            (outcome,) = direct.commit(PutRun(row, "t"))
+            assert isinstance(outcome, Refused)
+            assert isinstance(outcome.error, StorageError)
+    assert files.left <= 0
+    with Direct(folder) as direct:
+        assert [found.run for found in direct.ask(ListRuns())] in ([], [row.run])
 
 
 @pytest.mark.promise("B1")

@@ -118,9 +118,7 @@ class RunLog:
             self._write(files, descriptor, data)
             self._unsynced = True
             if sync:
-                self._sync(files, descriptor)
-                if is_new:
-                    files.sync_folder(str(Path(self.path).parent))
+                self._sync(files, descriptor, named=not is_new)
                 self._marks.put(LOG_NAME, os.fstat(descriptor).st_ino, self._size + len(data))
             self._inode, self._tail = os.fstat(descriptor).st_ino, 0
         finally:
@@ -146,9 +144,11 @@ class RunLog:
                 raise broken(second, self.path) from second
             raise translate(error, self.path) from error
 
-    def _sync(self, files: Files, descriptor: int) -> None:
+    def _sync(self, files: Files, descriptor: int, *, named: bool = True) -> None:
         try:
             files.sync(descriptor)
+            if not named:  # a new file is durable only when its name in the folder is
+                files.sync_folder(str(Path(self.path).parent))
         except OSError as error:
             raise broken(error, self.path) from error
         self._unsynced = False
