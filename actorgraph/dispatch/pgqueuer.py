@@ -152,7 +152,7 @@ class _PGQueuerLink:
         self._thread = EngineThread()
         self._queries: Queries | None = None
         self._used: AsyncConnection[Any] | None = None
-        self._is_read_only = False
+        self._is_read_only = self._has_left = False
         self._connecting = asyncio.Lock()
         self._parcel = Parcel()
         self._fresh: Any = None  # an asyncio.Event of the thread
@@ -268,9 +268,12 @@ class _PGQueuerLink:
             if self._queries is None or used is None or used.closed or self._is_read_only:
                 self._is_read_only = False
                 await self._disconnect()
-                self._used = await self._connect()
-                driver = PsycopgDriver(self._used)
-                self._queries = Queries(driver, self._environment, self._builder)
+                made = await self._connect()
+                if self._has_left:  # a call that was on its way when it closed
+                    await made.close()
+                    raise StorageError("the dispatcher is closed", do="open the system again")
+                self._used = made
+                self._queries = Queries(PsycopgDriver(made), self._environment, self._builder)
             return self._queries
 
     async def _connect(self) -> "AsyncConnection[Any]":
@@ -324,6 +327,7 @@ class _PGQueuerLink:
         if left := self._parcel.all():
             with suppress(StorageError):
                 await self._answered(partial(self._requeue, left))
+        self._has_left = True
         await self._disconnect()
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
@@ -439,12 +443,16 @@ class _PGQueuerLink:
     async def _listening(self) -> "AsyncGenerator[AsyncConnection[Any]]":
         from psycopg.sql import SQL, Identifier
 
-        async with await self._connect() as connection:
+        connection = await self._connect()
+        try:
             for channel in (self._channel, self._hints_channel):
                 await connection.execute(SQL("LISTEN ") + Identifier(channel))
             # Also wakes `take`: hints may have been sent while nothing listened.
             self._fresh_event().set()
             yield connection
+        finally:
+            # Not `async with connection`: a cancelled one rolls back, and may not come to this.
+            await connection.close()
 
     def _note(self, channel: str, payload: str) -> None:
         if channel == self._hints_channel:

@@ -135,3 +135,14 @@ async def test_a_session_that_brings_nothing_is_made_anew(postgres, schema, monk
     async with linked(postgres, schema, news.put) as (link, _):
         link._channel += "_2"  # noqa: SLF001 - one to which the session doesn't listen
         await heard_again(link, news)
+
+
+async def test_a_call_that_comes_while_it_closes_leaves_no_connection(postgres, schema):
+    """
+    What is on its way when the link disconnects for the last time connects no more.
+    """
+    async with linked(postgres, schema) as (link, _):
+        await link._thread.call(link._leave)  # noqa: SLF001 - the last step of closing
+        with pytest.raises(StorageError):
+            await link.announce(one())
+        assert link._used is None  # noqa: SLF001
