@@ -18,7 +18,7 @@ BATCH_MAX = 512
 LOOK_S = 2.0
 """Seconds after which a reader of another process's run looks into the saver without news."""
 LOOKS_DOUBLED = 2
-"""Looks in vain after which that time is no longer doubled."""
+"""How often `LOOK_S` is doubled while no news come: looks are at most 8 s apart."""
 
 
 def looks_after(quiet: int) -> float:
