@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from actorgraph.errors.storage import DAMAGED, UNREADABLE, fails_every_request
     from actorgraph.errors.texts import error_text
     from actorgraph.errors.warning_places import warn as warn_at_caller
-    from actorgraph.loops import Turns, beside, in_turns, on_trio, shielded
+    from actorgraph.loops import Turns, beside, in_thread, in_turns, on_trio, shielded
     from actorgraph.messages.call_ids import check_call_ids
     from actorgraph.messages.conversion import converted
     from actorgraph.messages.kinds import KINDS as MESSAGE_KINDS
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from actorgraph.savers.postgres.schema import VERSION as POSTGRES_SCHEMA_VERSION
     from actorgraph.savers.retention import RetentionPoint, plan_removal
     from actorgraph.savers.sqlite.schema import SCHEMA_VERSION as SQLITE_SCHEMA_VERSION
+    from actorgraph.storage.async_files import read_bytes, text_file
     from actorgraph.storage.part_files import finish as finish_part, locked_part
     from actorgraph.storage.postgres.timeouts import Timeouts, USE_SCHEMA, quoted
     from actorgraph.storage.sqlite.open_files import reading_address
@@ -172,7 +173,7 @@ _BY_MODULE = {
     "actorgraph.errors.storage": "DAMAGED UNREADABLE fails_every_request",
     "actorgraph.errors.texts": "error_text",
     "actorgraph.errors.warning_places": "warn:warn_at_caller",
-    "actorgraph.loops": "Turns beside in_turns on_trio shielded",
+    "actorgraph.loops": "Turns beside in_thread in_turns on_trio shielded",
     "actorgraph.messages.call_ids": "check_call_ids",
     "actorgraph.messages.conversion": "converted",
     "actorgraph.messages.kinds": "KINDS:MESSAGE_KINDS",
@@ -212,6 +213,7 @@ _BY_MODULE = {
     "actorgraph.savers.postgres.schema": "VERSION:POSTGRES_SCHEMA_VERSION",
     "actorgraph.savers.retention": "RetentionPoint plan_removal",
     "actorgraph.savers.sqlite.schema": "SCHEMA_VERSION:SQLITE_SCHEMA_VERSION",
+    "actorgraph.storage.async_files": "read_bytes text_file",
     "actorgraph.storage.part_files": "finish:finish_part locked_part",
     "actorgraph.storage.postgres.timeouts": "Timeouts USE_SCHEMA quoted",
     "actorgraph.storage.sqlite.open_files": "reading_address",

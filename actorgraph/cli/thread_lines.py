@@ -4,7 +4,7 @@ Values are in the codec's JSON form, which is exact: tuples, bytes, dates and th
 types come back as they were. Runs of an ActorSystem, and their events, are not part of a thread.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -104,14 +104,15 @@ async def lines_of(saver: Any, thread_id: str, codec: Codec) -> AsyncIterator[Ex
         yield line_of(one, codec)
 
 
-def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
+async def parsed(lines: AsyncIterable[str]) -> AsyncGenerator[ExportedCheckpoint]:
     """Parse the lines of a file.
 
     Raises:
         CommandError: a line is damaged or missing, or the file is of a newer format.
     """
-    ended, count, wanted = False, 0, FORMAT
-    for number, text in enumerate(lines, 1):
+    ended, number, count, wanted = False, 0, 0, FORMAT
+    async for text in lines:
+        number += 1
         if not text.strip():
             continue
         if ended:

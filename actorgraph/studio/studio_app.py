@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actorgraph.errors import InvalidConfigError
+from actorgraph.internals import read_bytes
 from actorgraph.studio import (
     graph_pages,
     run_pages,
@@ -146,4 +147,5 @@ async def _static(request: Request) -> Response:
         return Response("not found\n", 404)
     kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
     headers = {"Cache-Control": "no-cache"}
-    return Response((folder / name).read_bytes(), media_type=kind, headers=headers)
+    with resources.as_file(folder / name) as path:
+        return Response(await read_bytes(path), media_type=kind, headers=headers)

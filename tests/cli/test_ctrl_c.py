@@ -1,8 +1,11 @@
 """Ctrl-C during a run: it ends cleanly, in a process of its own, and the thread can go on."""
 
+import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from actorgraph.cli import printed
@@ -66,3 +69,25 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path, capsys):
     shown = caller(capsys, str(tmp_path / "runs.db"))("show", "t1", "--json")
     state = shown.json(printed.ThreadShown)
     assert (state.values, state.next) == ({"text": "slow, drafted"}, ("wait",))
+
+
+def test_an_import_that_waits_for_a_pipe_ends(tmp_path):
+    """
+    Ctrl-C, pressed again if need be, ends it though the pipe's other end stays open and writes
+    nothing.
+    """
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "actorgraph", "import", str(pipe), str(tmp_path / "new.db")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        other_end = os.open(pipe, os.O_WRONLY)  # from here on it reads
+        deadline = time.monotonic() + PATIENCE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        process.kill()
+    os.close(other_end)
+
+    # The second one when it has nearly ended.
+    assert process.returncode in {130, -signal.SIGINT}

@@ -14,6 +14,7 @@ from actorgraph.cli.command_line import main
 from actorgraph.cli.exit_codes import CommandError
 from actorgraph.cli.thread_lines import decoded, lines_of, parsed, store
 from actorgraph.codec import Codec
+from actorgraph.storage.async_files import text_file
 from tests.cli.runs import run_thread
 from tests.support.graphs import at
 
@@ -103,12 +104,15 @@ class TestFiles:
             ("hello", "line 1 is not of"),
         ],
     )
-    def test_a_damaged_or_newer_file_is_refused(self, text, cause):
+    async def test_a_damaged_or_newer_file_is_refused(self, text, cause, tmp_path):
         """
         The error names the line or the format.
         """
-        with pytest.raises(CommandError, match=cause):
-            list(parsed(text.splitlines()))
+        (tmp_path / "t.jsonl").write_text(text)
+
+        async with text_file(tmp_path / "t.jsonl", "r") as file:
+            with pytest.raises(CommandError, match=cause):
+                assert [line async for line in parsed(file)]
 
     def test_a_thread_that_has_gone_on_is_refused(self, tmp_path, capsys):
         """

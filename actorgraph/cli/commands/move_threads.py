@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO
 
 import typer
 
@@ -120,8 +121,8 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
             raise UsageError(
                 f"the database has no thread {missing[0]!r}", do="list them: actorgraph threads"
             )
-        with _writing(out) as file:
-            file.write(_line(FileHeading(FORMAT)))
+        async with _writing(out) as write:
+            await write([FileHeading(FORMAT)])
             for each in threads or known:
                 try:
                     lines = [line async for line in lines_of(saver, each, codec)]
@@ -130,10 +131,9 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
                         raise
                     left.append(str(error))
                     continue
-                for line in lines:
-                    file.write(_line(line))
+                await write(lines)
                 counts += len(lines)
-            file.write(_line(FileEnd(counts)))
+            await write([FileEnd(counts)])
     return TransferResult(out, len(threads or known) - len(left), counts, tuple(left))
 
 
@@ -151,8 +151,8 @@ async def _import(db: str, source: str, graph: str | None) -> TransferResult:
     from actorgraph.cli.places import open_program_saver
     from actorgraph.cli.thread_lines import decoded, parsed, store
 
-    with _reading(source) as file:
-        lines = list(parsed(file))
+    async with _reading(source) as file:
+        lines = [line async for line in parsed(file)]
     ids: dict[str, set[str]] = {}
     for line in lines:
         ids.setdefault(line.thread_id, set()).add(line.checkpoint_id)
@@ -175,25 +175,24 @@ def _line(found: Any) -> str:
     return msgspec.json.encode(found).decode() + "\n"
 
 
-@contextmanager
-def _writing(out: str) -> Generator[TextIO]:
+@asynccontextmanager
+async def _writing(out: str) -> AsyncGenerator[Callable[[Iterable[Any]], Awaitable[None]]]:
     """Open a new file, which has its name once it is complete and on the disk."""
     from actorgraph.internals import finish_part as finish
-    from actorgraph.internals import locked_part
+    from actorgraph.internals import in_thread, locked_part, text_file
 
     if out == "-":
-        yield sys.stdout
+        yield _to_stdout
         sys.stdout.flush()
         with suppress(OSError, ValueError):  # a pipe, or no file at all
             os.fsync(sys.stdout.fileno())
         return
-    if os.path.lexists(out):
-        raise UsageError(f"{out!r} exists already", do="name a path that doesn't exist")
+    _check_free(out)
     try:
         with locked_part(out, mode=0o666) as part:
-            with part.open("w", encoding="utf-8") as file:
-                yield file
-            finish(part, out)
+            async with text_file(part, "w") as file:
+                yield lambda found: file.write_lines(map(_line, found))
+            await in_thread(partial(finish, part, out))
     except OSError as error:
         raise CommandError(
             f"can't write {out!r}: {error.strerror or error}",
@@ -201,18 +200,54 @@ def _writing(out: str) -> Generator[TextIO]:
         ) from error
 
 
-@contextmanager
-def _reading(source: str) -> Generator[TextIO]:
-    if source == "-":
-        yield sys.stdin
-        return
+def _check_free(out: str) -> None:
+    if os.path.lexists(out):
+        raise UsageError(f"{out!r} exists already", do="name a path that doesn't exist")
+
+
+async def _to_stdout(found: Iterable[Any]) -> None:
+    # No worker thread: one that waits for a pipe would keep Ctrl-C from ending the process.
+    sys.stdout.writelines(map(_line, found))
+
+
+@asynccontextmanager
+async def _reading(source: str) -> AsyncGenerator[AsyncIterable[str]]:
+    from actorgraph.internals import text_file
+
     try:
-        with Path(source).open(encoding="utf-8") as file:
-            yield file
+        if (opened := _opened_stream(source)) is None:
+            async with text_file(source, "r") as file:
+                yield file
+        else:
+            with opened as stream:
+                yield _Stream(stream)
     except OSError as error:
         raise UsageError(
             f"can't read {source!r}: {error.strerror}", do="look at the path"
         ) from error
+
+
+def _opened_stream(source: str) -> AbstractContextManager[TextIO] | None:
+    """Open what isn't a regular file."""
+    if source == "-":
+        return nullcontext(sys.stdin)
+    path = Path(source)
+    return None if path.is_file() else path.open(encoding="utf-8")
+
+
+class _Stream:
+    """The lines of stdin or a pipe, read in the loop's thread: see `_to_stdout`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        if line := self._stream.readline():
+            return line
+        raise StopAsyncIteration
 
 
 def _report(found: TransferResult, *, as_json: bool, aside: bool = False) -> None:
