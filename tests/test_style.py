@@ -30,6 +30,13 @@ LEFTOVERS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 BARE_IGNORES = re.compile(r"#\s*(type: ?ignore|pyright: ?ignore)(?!\[)|#\s*noqa(?!: ?[A-Z])")
 PICKLES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 RUNS_TEXT = {"eval", "exec", "builtins.eval", "builtins.exec", "yaml.load", "yaml.unsafe_load"}
+HURRIED = {
+    "tests/runtime/system/test_drain.py",
+    "tests/web/bad_site.py",
+    "tests/web/canary_app.py",
+    "tests/web/test_thread_streams.py",
+}
+"""Where the time that a drain may take is the subject, or none of its saves is looked at."""
 EXECUTES = {"execute", "executemany", "executescript"}
 
 
@@ -68,6 +75,14 @@ def bare_ignores(source: Source) -> Iterator[Place]:
     for number, text in comments(source):
         if BARE_IGNORES.search(text):
             yield number, f"{text}: name the rule that is ignored"
+
+
+def hurried_drains(source: Source) -> Iterator[Place]:
+    """Find systems that leave runs when a short time is over, which ends their last saves too."""
+    if source.path not in HURRIED:
+        for given in source.nodes(ast.keyword):
+            if given.arg == "drain_timeout_s" and ast.unparse(given.value).startswith("0."):
+                yield given.value.lineno, "busy cores take longer: end with `await system.drain(0)`"
 
 
 def leftovers(source: Source) -> Iterator[Place]:
@@ -166,6 +181,7 @@ RULES: list[tuple[Rule, list[str]]] = [
     (long_lines, ["x" * (LINE_CHARACTERS_MAX + 1)]),
     (relative_imports, ["from . import a", "from ..b import a"]),
     (bare_ignores, [f"x = 1  # {text}" for text in ("type: ignore", "noqa", "pyright: ignore")]),
+    (hurried_drains, ["ActorSystem(graphs, saver=saver, drain_timeout_s=0.1)"]),
     (leftovers, ["# TO" + "DO: later", "x = 1  # FIX" + "ME"]),
     (
         dangerous_calls,

@@ -109,18 +109,18 @@ class TestGraphLimits:
         """
         stuck, slow = Turnstile({}), Turnstile({})
         async with fleet.system("accept") as web, soon():
-            async with fleet.system("work", stuck, drain_timeout_s=0.1):
+            async with fleet.system("work", stuck) as worker:
                 for _ in range(3):
                     await web.start("g", None, {"bar": []})
                 while stuck.calls < 3:  # noqa: ASYNC110 - runs begin on an idle loop
                     await anyio.sleep(0.01)
+                await worker.drain(0)
             fleet.dispatcher.queues.clear()
             fleet.dispatcher.waiting.clear()
-            async with fleet.system(
-                "work", slow, lease_s=60.0, drain_timeout_s=0.1, max_runs_of={"g": 2}
-            ) as other:
+            async with fleet.system("work", slow, lease_s=60.0, max_runs_of={"g": 2}) as other:
                 assert len(await other.recover()) == 2
                 assert await other.recover() == []
+                await other.drain(0)
 
     @pytest.mark.parametrize(
         ("given", "text"),

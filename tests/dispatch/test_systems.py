@@ -93,9 +93,10 @@ class TestRouting:
         """
         stuck = Turnstile({})
         async with fleet.system("accept", build="v1") as web:
-            async with fleet.system("work", stuck, build="v1", drain_timeout_s=0.1):
+            async with fleet.system("work", stuck, build="v1") as worker:
                 run = await web.start("g", "t", {"bar": []})
                 await stuck.entered.wait()
+                await worker.drain(0)
             fleet.dispatcher.queues.clear()
             async with fleet.system(role, build=build, lease_s=60.0) as other, soon():
                 found = await other.recover()
@@ -306,9 +307,10 @@ class TestLimits:
         slow = Turnstile({"bar": ["slow"]})
         async with fleet.system("accept") as web:
             stuck = Turnstile({})
-            async with fleet.system("work", stuck, drain_timeout_s=0.1):
+            async with fleet.system("work", stuck) as worker:
                 left = await web.start("g", "left", {"bar": []})
                 await stuck.entered.wait()
+                await worker.drain(0)
             new = [await web.start("g", None, {"bar": []}) for _ in range(3)]
             async with fleet.system("work", slow, max_runs=2, reserve=1) as worker, soon():
                 while slow.calls < 2:  # noqa: ASYNC110 - runs begin on an idle loop
@@ -341,11 +343,10 @@ class TestAdoptedRuns:
         """
         stuck = Turnstile({})
         async with Unreadable() as saver:
-            async with ActorSystem(
-                {"g": in_a_row({"a": stuck})}, saver=saver, drain_timeout_s=0.1
-            ) as first:
+            async with ActorSystem({"g": in_a_row({"a": stuck})}, saver=saver) as first:
                 run = await first.start("g", "t", {"bar": []})
                 await stuck.entered.wait()
+                await first.drain(0)
             graphs = {"g": in_a_row({"a": writer("a")})}
             async with ActorSystem(graphs, saver=saver) as living, soon():
                 saver.fails = True

@@ -63,9 +63,10 @@ async def lost_run(fleet: Fleet, web: Any, **options: Any) -> Any:
         run = await web.start("g", None, {"bar": []}, **options)
     else:
         stuck = Turnstile({})
-        async with fleet.system("work", stuck, build=build, drain_timeout_s=0.1):
+        async with fleet.system("work", stuck, build=build) as worker:
             run = await web.start("g", None, {"bar": []})
             await stuck.entered.wait()
+            await worker.drain(0)
     without_hints(fleet)
     return run
 
@@ -263,11 +264,12 @@ async def test_a_full_graph_hides_no_orphan(fleet, monkeypatch):
     monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.BATCH_MAX", 1)
     slow, stuck, names = Turnstile({}), Turnstile({}), ("g", "h")
     async with fleet.system("accept", names=names) as web, soon():
-        async with fleet.system("work", stuck, names=names, drain_timeout_s=0.1):
+        async with fleet.system("work", stuck, names=names) as worker:
             for name in ("g", "g", "h"):
                 last = await web.start(name, None, {"bar": []})
             while stuck.calls < 3:  # noqa: ASYNC110 - runs begin on an idle loop
                 await anyio.sleep(0.01)
+            await worker.drain(0)
         without_hints(fleet)
         async with fleet.system("work", slow, names=names, lease_s=0.3, max_runs_of={"g": 1}):
             while (await row_of(web, last)).owner is None or slow.calls < 2:  # noqa: ASYNC110

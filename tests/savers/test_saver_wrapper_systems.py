@@ -41,9 +41,10 @@ async def test_runs_outlive_a_system_over_a_saver_around_a_saver(kind, tmp_path)
     graph, path = turnstile_first(slow), tmp_path / "runs.db"
     with anyio.fail_after(PATIENCE_S), closing(AuditLog(tmp_path / "audit.log")) as log:
         saver = wrapped(kind, path, log)
-        async with ActorSystem({"g": graph}, saver=saver, drain_timeout_s=0.1) as one:
+        async with ActorSystem({"g": graph}, saver=saver) as one:
             left = await one.start("g", "t", {"bar": ["x"]}, resumable=True)
             await slow.entered.wait()
+            await one.drain(0)
         slow.out.set()
         async with ActorSystem({"g": graph}, saver=wrapped(kind, path, log)) as other:
             (run,) = await other.recover()

@@ -25,7 +25,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 @asynccontextmanager
 async def system_of(place: Store, graph: Any, **options: Any) -> AsyncIterator[ActorSystem]:
-    """A system with one graph, "g"; given up, with an error, after PATIENCE_S."""
+    """A system with one graph, "g"; given up, with an error, after PATIENCE_S.
+
+    `await system.drain(0)` as the block's last statement leaves its runs: the block then ends once
+    all that they have to store is stored.
+    """
     with anyio.fail_after(PATIENCE_S):
         async with ActorSystem({"g": graph}, saver=place.again(), **options) as system:
             yield system

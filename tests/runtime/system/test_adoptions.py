@@ -50,9 +50,10 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
 async def dies_inside(place: Store, turnstile: Turnstile, **options: Any) -> Any:
     """Leave a run of thread "t" that has done "a" and was in "b" when its process died."""
     graph = in_a_row({"a": writer("a"), "b": turnstile})
-    async with system_of(place, graph, drain_timeout_s=0.1) as old:
+    async with system_of(place, graph) as old:
         run = await old.start("g", "t", {"bar": ["old"]}, **options)
         await turnstile.entered.wait()
+        await old.drain(0)
     return run
 
 
@@ -143,13 +144,14 @@ class TestWaitingRuns:
         ):
             held = anyio.Event()
             one._actor.on_held.append(lambda _: held.set())  # noqa: SLF001 - its claim was refused
-            async with system_of(place, graph, drain_timeout_s=0.1) as old:
+            async with system_of(place, graph) as old:
                 first = await old.start("g", "t", {"bar": ["old"]})
                 await door.entered.wait()
                 waits = [
                     await one.start("g", "t", {"bar": [name]}, if_busy="enqueue") for name in "xy"
                 ]
                 await held.wait()
+                await old.drain(0)
             g.start_soon(one.recover)  # or its own watch of the thread does
             await reading.begun.wait()
             assert await waits[0].cancel() == "cancelled"

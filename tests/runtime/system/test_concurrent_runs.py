@@ -287,7 +287,7 @@ async def test_a_run_that_is_left_to_others_is_never_stored_as_ended(
     Its own last save leaves it open: the process may die before it can say that the run goes on.
     """
     ends: list[str | None] = []
-    async with system_of(place, turnstile_first(slow := Turnstile()), drain_timeout_s=0.1) as one:
+    async with system_of(place, turnstile_first(slow := Turnstile())) as one:
         writer_of = one._host.writer  # noqa: SLF001
         post = writer_of.post
 
@@ -301,5 +301,6 @@ async def test_a_run_that_is_left_to_others_is_never_stored_as_ended(
         if why == "lease":
             one._lost_lease()  # noqa: SLF001
             await run.wait(PATIENCE_S)
+        await one.drain(0)
 
     assert [end for end in ends if end] == ["drained"]

@@ -317,7 +317,7 @@ class TestTwoSystems:
         The run that it had begun goes on first, then the one whose time has come meanwhile.
         """
         slow = Turnstile({"bar": ["slow"]})
-        async with system_of(place, turnstile_first(slow), drain_timeout_s=0.1) as one:
+        async with system_of(place, turnstile_first(slow)) as one:
             late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600)
             now = await one.start("g", "t", {"bar": ["now"]})
             await slow.entered.wait()
@@ -328,6 +328,7 @@ class TestTwoSystems:
             async with system_of(place, turnstile_first(again)) as two:
                 assert [run.id for run in await two.recover()] == [now.id, late.id]
                 values = await (await two.run(late.id)).result()
+            await one.drain(0)
 
         assert values["bar"] == ["now", "again", "b", "late", "again", "b"]
 

@@ -24,9 +24,10 @@ def version(slow: Any, last: str) -> Any:
 
 async def left_by(place: Store, graph: Any, slow: Turnstile, **options: Any) -> Any:
     """A run of "t" that a system has left in the middle of the graph's last node."""
-    async with system_of(place, graph, drain_timeout_s=0.05) as system:
+    async with system_of(place, graph) as system:
         run = await system.start("g", "t", {"bar": ["x"]}, **options)
         await slow.entered.wait()
+        await system.drain(0)
     return run
 
 
@@ -143,10 +144,11 @@ class TestOtherVersions:
         """
         slow = Turnstile({"bar": ["b"]})
         old, new = version(slow, "b"), version(slow, "c")
-        async with system_of(place, old, drain_timeout_s=0.05) as owner:
+        async with system_of(place, old) as owner:
             await owner.start("g", "t", {"bar": ["x"]})
             await slow.entered.wait()
             await owner.start("g", "t", {"bar": ["y"]}, if_busy="enqueue")
+            await owner.drain(0)
         async with system_of(place, new) as system:
             assert await system.recover() == []
             assert system.statistics().misfits == 2

@@ -31,9 +31,10 @@ async def park(system: ActorSystem, run_id: str) -> None:
 
 async def parked_at(place: Store, graph: Any, slow: Turnstile) -> str:
     """The id of a parked run of "t", which was left in the second node."""
-    async with system_of(place, graph, drain_timeout_s=0.05) as system:
+    async with system_of(place, graph) as system:
         run = await system.start("g", "t", {"bar": ["x"]}, resumable=True)
         await slow.entered.wait()
+        await system.drain(0)
     async with system_of(place, graph) as system:
         await park(system, run.id)
     return run.id
@@ -106,9 +107,10 @@ async def test_a_suspect_that_progresses_is_none_any_more(place: Store):
     """
     slow = Turnstile({"bar": ["b"]})
     graph = in_a_row({"a": writer("a"), "b": slow})
-    async with system_of(place, graph, drain_timeout_s=0.05) as system:
+    async with system_of(place, graph) as system:
         run = await system.start("g", "t", {"bar": []})
         await slow.entered.wait()
+        await system.drain(0)
     again = Turnstile({"bar": ["b"]})
     last = Turnstile({"bar": ["c"]})
     graph = in_a_row({"a": writer("a"), "b": again, "c": last})

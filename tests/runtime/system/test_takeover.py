@@ -106,9 +106,10 @@ class TestCancelElsewhere:
         """
         slow = Turnstile()
         graph = turnstile_first(slow)
-        async with system_of(place, graph, drain_timeout_s=0.1) as owner:
+        async with system_of(place, graph) as owner:
             left = await owner.start("g", "t", {"bar": ["x"]})
             await slow.entered.wait()
+            await owner.drain(0)
         async with system_of(place, graph) as other:
             status = await other.cancel(left.id, "nobody wants it")
             taken = await other.recover()
@@ -125,11 +126,12 @@ class TestCancelElsewhere:
         slow = Turnstile()
         graph = turnstile_first(slow)
         async with system_of(place, graph) as other:
-            async with system_of(place, graph, drain_timeout_s=0.1) as owner:
+            async with system_of(place, graph) as owner:
                 left = await owner.start("g", "t", {"bar": ["x"]})
                 await slow.entered.wait()
                 stored = await other.run(left.id)
                 assert await stored.cancel("late", wait=False) == "running"
+                await owner.drain(0)
             taken = await other.recover()
             status = await stored.wait()
 
