@@ -79,8 +79,8 @@ class StoredRunMethods(LifecycleMethods):
         """Start a run that is stored once, however many systems call this with the same key.
 
         The run's id is made of the key and the moment. While the run or its row exists, another
-        call changes nothing. The row is removed with its thread, and `keep_events_s` after the
-        moment, or after it was accepted if that is later.
+        call changes nothing. The row is removed with its thread, by `forget`, and by `trim` as
+        that says.
 
         Args:
             graph: as for `start`.

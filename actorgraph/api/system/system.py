@@ -100,7 +100,8 @@ class ActorSystem(StoredRunMethods):
             ones fewer, about 16 MB in all. The results of others are read from the saver.
         keep_events_in_memory: events per run.
         keep_events: stored events per resumable run; older ones are removed.
-        keep_events_s: seconds after which stored events are removed, and the run's row too.
+        keep_events_s: age in seconds from which a run's events are removed when it stores newer
+            ones. Rows and events of ended runs stay until `trim`, `forget` or the thread's removal.
         gc_threshold: the garbage collector's first threshold while the system is open. Default
             unchanged. With thousands of runs, 50,000 is faster: with Python's 700 the collector
             traverses all active runs again and again.
