@@ -9,6 +9,7 @@ from actorgraph.rules.system.dispatching import (
     claimable,
     following,
     graph_room,
+    looks_after,
     queues_of,
     room,
     within_room,
@@ -213,3 +214,10 @@ def test_runs_above_the_limit_of_their_graph():
     within, above = within_room(rows, {"a": 1})
 
     assert ([r.created for r in within], [r.created for r in above]) == ([0, 1, 4], [2, 3])
+
+
+def test_a_reader_without_news_looks_less_often():
+    """
+    The first look is after 2 s, the next after 4 s, and all others are 8 s apart.
+    """
+    assert [looks_after(quiet) for quiet in (0, 1, 2, 3, 40)] == [2.0, 4.0, 8.0, 8.0, 8.0]

@@ -55,6 +55,12 @@ class TestDeaths:
         assert deaths_after(row(), fate, 1) == counted
         assert not is_suspect(0, 1)
 
+    def test_of_a_suspect_that_was_not_tried_alone(self):
+        """
+        With two attempts a suspect stays one: only a trial that it was alone in parks it.
+        """
+        assert deaths_after(row(deaths=1), "gone", 2) == 1
+
 
 class TestSuspects:
     @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ Needs = Mapping[RunPlace, Sequence[RunPlace]]
         ({B: [A]}, True),
         ({B: [C], C: [D]}, False),
         ({B: [C, D], D: [A]}, True),
+        ({B: [C, D], C: [A]}, True),
         ({B: [C], C: [B]}, False),
     ],
-    ids=["nothing", "directly", "a line", "one of two", "a circle of others"],
+    ids=["nothing", "directly", "a line", "one of two", "the other one", "a circle of others"],
 )
 def test_a_wait_is_endless_if_it_leads_back(needs: Needs, expected: bool):
     """

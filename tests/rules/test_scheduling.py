@@ -32,6 +32,7 @@ from actorgraph.rules.system.scheduling import (
     replacement_reason,
     rolls_back,
     taken_up,
+    why_not_retried,
 )
 from actorgraph.values.systems import OpenRun, RunRow
 
@@ -461,5 +462,36 @@ class TestReasonsOfRuns:
         """
         verdict = decide_takeover(row(deaths=3, owner=A), Share({"g"}), 3, "unknown")
 
-        assert isinstance(verdict, LeaveRun)
-        assert "known to be gone" in verdict.reason
+        assert verdict == LeaveRun(
+            "waits until the process that has tried it alone is known to be gone"
+        )
+
+    def test_of_a_run_whose_process_lives(self):
+        """
+        It is taken over without a further death: its process has given it up.
+        """
+        verdict = decide_takeover(row(deaths=1, owner=A), Share({"g"}), 3, "alive")
+
+        assert verdict == TakeOver(go_on=True, deaths=1)
+
+    @pytest.mark.parametrize(
+        ("parked", "head", "others", "reason"),
+        [
+            (row(status="parked"), None, (), ""),
+            (row(status="parked"), A, (row(run=B, claimed=False),), ""),
+            (row(), None, (), "it is not parked: its status is 'running'"),
+            (row(status="parked"), B, (), "its thread has gone on with another run since"),
+            (
+                row(status="parked"),
+                B,
+                (row(run=C, claimed=False), row(run=B)),
+                "another run of its thread is going on",
+            ),
+        ],
+        ids=["alone", "before one that waits", "not parked", "passed by", "another one goes on"],
+    )
+    def test_of_a_parked_run_that_cannot_go_on(self, parked, head, others, reason):
+        """
+        A parked run goes on where it was unless another one has its thread, or had it since.
+        """
+        assert why_not_retried(parked, head, others) == reason
