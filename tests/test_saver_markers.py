@@ -36,6 +36,8 @@ class Case(Node):
 
 
 SAVER, LOOP, ONE = pytest.mark.every_saver, pytest.mark.every_loop, pytest.mark.one_loop
+FIRST, EACH = pytest.mark.first_case, pytest.mark.each_value
+EVERY = pytest.mark.every_case
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ class TestFurtherCases:
             ("tests/runtime/test_a.py::test_a", [SAVER], []),
             ("tests/savers/test_a.py::test_a", [SAVER], ["trio-sqlite-b"]),
             ("tests/dispatch/test_a.py::test_a", [SAVER], ["asyncio-postgres-b"]),
-            ("tests/api/test_a.py::test_a", [SAVER, pytest.mark.every_case], []),
+            ("tests/api/test_a.py::test_a", [SAVER, EVERY], []),
         ],
         ids=["both", "stores", "loops", "marked"],
     )
@@ -143,7 +145,7 @@ class TestFurtherCases:
         """
         In a folder about loops or stores a test may be about neither.
         """
-        items = cases_of("tests/runtime/test_a.py::test_a", SAVER, pytest.mark.first_case)
+        items = cases_of("tests/runtime/test_a.py::test_a", SAVER, FIRST)
         found = saver_markers.needed(items, long=True, whole_files=True)
 
         assert names_of(found) == ["asyncio-postgres-b", "trio-sqlite-b"]
@@ -154,7 +156,7 @@ class TestFurtherCases:
         """
         items = []
         for one, other in product("ab", [(), []]):
-            items.append(Case(pytest.mark.each_value, one=one, other=other))
+            items.append(Case(EACH, one=one, other=other))
             items[-1].nodeid = f"tests/a.py::test_a[{one}-{type(other).__name__}]"
         found = saver_markers.needed(items, long=False, whole_files=True)
 
@@ -248,7 +250,81 @@ def test_a_class_is_judged_by_all_of_its_tests():
     saver_markers.check([Case(parent=parent), Case(parent=parent, store="jsonl")], whole_files=True)
 
 
-@pytest.mark.parametrize("marks", [(), (SAVER,), (ONE,), (pytest.mark.each_value,)], ids=str)
+@pytest.mark.parametrize(
+    ("nodeid", "kinds", "mark"),
+    [
+        ("tests/runtime/test_a.py::test_a", ("sqlite",), FIRST),
+        ("tests/api/test_a.py::test_a", ("sqlite",), EVERY),
+        ("tests/api/test_a.py::test_a", ("postgres",), EVERY),
+    ],
+)
+def test_a_marker_that_chooses_among_cases_is_taken(nodeid, kinds, mark):
+    """
+    One case on trio or on a further saver is chosen otherwise than without the marker.
+    """
+    items = cases_of(nodeid, SAVER, mark, kinds=kinds)
+
+    saver_markers.check(items, whole_files=True)
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "kinds", "mark"),
+    [
+        ("tests/runtime/test_a.py::test_a", ("memory",), FIRST),
+        ("tests/api/test_a.py::test_a", ("sqlite", "postgres"), FIRST),
+        ("tests/runtime/test_a.py::test_a", ("sqlite", "postgres"), EVERY),
+        ("tests/faults/test_a.py::test_a", ("sqlite", "postgres"), EVERY),
+    ],
+    ids=["one kind", "left out already", "in already", "a fault"],
+)
+def test_a_marker_that_chooses_no_case_is_refused(nodeid, kinds, mark):
+    """
+    Where the same cases run without it, its reader would think that others don't.
+    """
+    items = cases_of(nodeid, SAVER, mark, kinds=kinds)
+
+    with pytest.raises(pytest.UsageError, match=f"{mark.name} of {nodeid}"):
+        saver_markers.check(items, whole_files=True)
+
+
+@pytest.mark.parametrize(
+    ("mark", "params"),
+    [
+        (EACH, [{}]),
+        (FIRST, [{}]),
+        (EVERY, [{}]),
+        (EACH, [{"one": 1}, {"one": 2}]),
+        (EACH("other"), [{"one": one, "other": other} for one in "ab" for other in "cd"]),
+        (EACH(others=2), [{"one": one, "other": other} for one in "ab" for other in "cd"]),
+        (FIRST("one"), [{"one": 1}, {"one": 2}]),
+    ],
+    ids=["no parameter", "first", "every", "one parameter", "a name", "a typo", "first of one"],
+)
+def test_a_marker_without_parameters_to_choose_from_is_refused(mark, params):
+    """
+    A test without parameters or with one has no combinations; the markers take no arguments.
+    """
+    parent = Node(mark)
+    for cases in ([Case(mark, **some) for some in params], [Case(parent=parent, **params[0])]):
+        with pytest.raises(pytest.UsageError, match=mark.name):
+            saver_markers.check(cases, whole_files=True)
+
+
+def test_a_marker_of_cases_is_judged_by_all_of_its_tests():
+    """
+    Its file may have others that it is for; those that are named on the command line say nothing.
+    """
+    saver_markers.check([Case(EACH, one=1)], whole_files=False)
+    parent = Node(EACH)
+    alone = Case(parent=parent, one=1)
+    combinations = [Case(parent=parent, one=one, other=other) for one in "ab" for other in "cd"]
+    for case in combinations:
+        case.nodeid = "TestA::test_b[x]"
+
+    saver_markers.check([alone, *combinations], whole_files=True)
+
+
+@pytest.mark.parametrize("marks", [(), (SAVER,), (ONE,), (EACH,)], ids=str)
 def test_each_case_of_a_fault_runs(marks):
     """
     In tests/faults, on each kind and loop, the first case of a function and all others.

@@ -21,14 +21,14 @@ tests marked `every_case`: their parameters are about them. In those folders `fi
 the rule. Of a test marked `each_value` a case runs that has a value which no earlier one has; the
 other combinations run with `--long`.
 
-Each case of tests/faults runs.
+Each case of tests/faults runs. A marker by which nothing is chosen is refused.
 
 The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
 `make faults` runs with `--long` the cases that `make test` leaves out.
 A test of `shelf` (stores for long-term memory) runs on every kind, on PostgreSQL only with asyncio.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -47,6 +47,8 @@ ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
 FAULTS = "tests/faults/"
 """Each case of its tests runs, whatever its marks: `make faults` is where cases are left to."""
 NAMES = ("every_saver", "every_loop", "one_loop")
+CASE_NAMES = ("first_case", "each_value", "every_case")
+"""The markers that choose among the cases of a function."""
 LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/", "tests/stores/")
 """Folders whose tests run on trio in each case: how tasks and threads work is their subject."""
 STORE_ROOMS = ("tests/savers/", "tests/runtime/", "tests/storage/", "tests/stores/")
@@ -72,34 +74,49 @@ def needed(items: Sequence[pytest.Item], *, long: bool, whole_files: bool) -> li
 
 def _first_cases(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Leave out further cases of functions in places that they show nothing new about."""
+    further = [item for item, kind, new in _later_cases(items) if _is_further(item, kind, new=new)]
+    left_out = set(further)
+    return [item for item in items if item not in left_out]
+
+
+def _later_cases(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, str | None, bool]]:
+    """Yield each case that isn't its function's first on its kind and its loop.
+
+    With it its kind, and whether a parameter has a value that it had in no case before.
+    """
     seen = dict[tuple[str, str | None, bool], set[tuple[str, object]]]()
-    kept = list[pytest.Item]()
     for item in items:
         fixture = _fixture_of(item)
         kind = item.callspec.params[fixture] if fixture else None  # type: ignore[attr-defined]
         place = item.nodeid.partition("[")[0], kind, _is_on_trio(item)
         values = _values(item)
-        if place not in seen or not _is_further(item, kind, new=not values <= seen[place]):
-            kept.append(item)
+        if place in seen:
+            yield item, kind, not values <= seen[place]
         seen.setdefault(place, set()).update(values)
-    return kept
 
 
-def _is_further(item: pytest.Item, kind: str | None, *, new: bool) -> bool:
+def _is_further(
+    item: pytest.Item, kind: str | None, *, new: bool, ignored: str | None = None
+) -> bool:
     """Whether a case that is not its function's first in a place is left out there.
 
     Args:
         new: whether a parameter has a value that it had in no case before.
+        ignored: decide as if there weren't this marker.
     """
+
+    def has(name: str) -> bool:
+        return name != ignored and item.get_closest_marker(name) is not None
+
     if item.nodeid.startswith(FAULTS):
         return False
-    if not new and item.get_closest_marker("each_value"):
+    if not new and has("each_value"):
         return True
     on_trio, on_kind = _is_on_trio(item), kind in FURTHER_KINDS
-    if not item.get_closest_marker("first_case"):
+    if not has("first_case"):
         on_trio = on_trio and not item.nodeid.startswith(LOOP_ROOMS)
         on_kind = on_kind and not item.nodeid.startswith(STORE_ROOMS)
-    return (on_trio or on_kind) and not item.get_closest_marker("every_case")
+    return (on_trio or on_kind) and not has("every_case")
 
 
 def _values(item: pytest.Item) -> set[tuple[str, object]]:
@@ -162,9 +179,11 @@ def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
     for item in items:
         has_kinds = _fixture_of(item) is not None
         for node in item.listchain():
-            marks = [mark for mark in getattr(node, "own_markers", ()) if mark.name in NAMES]
-            for mark in marks:
+            own = getattr(node, "own_markers", ())
+            for mark in own:
                 _check_arguments(node, mark)
+            marks = [mark for mark in own if mark.name in NAMES]
+            for mark in marks:
                 if mark.name == "one_loop" and whole_files:
                     name = node.nodeid.partition("[")[0]
                     on_one[name] = on_one.get(name, False) or _is_on_trio(item)
@@ -180,6 +199,33 @@ def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
         raise pytest.UsageError(
             f"one_loop marks tests that run on trio; these do not: {', '.join(useless)}"
         )
+    if whole_files:
+        _check_case_markers(items)
+
+
+def _check_case_markers(items: Sequence[pytest.Item]) -> None:
+    """Refuse a marker without which the same cases of its tests would run."""
+    marked, useful = set[tuple[str, str]](), set[tuple[str, str]]()
+    for item in items:
+        marked |= {(name, where) for name in CASE_NAMES if (where := _where_marked(item, name))}
+    for item, kind, new in _later_cases([item for item in items if is_needed(item)]):
+        is_further = _is_further(item, kind, new=new)
+        for name in CASE_NAMES:
+            where = _where_marked(item, name)
+            if where and _is_further(item, kind, new=new, ignored=name) != is_further:
+                useful.add((name, where))
+    if useless := sorted(marked - useful):
+        raise pytest.UsageError(
+            "first_case, each_value and every_case choose among the cases of a test; these choose "
+            f"none: {', '.join(f'{name} of {where}' for name, where in useless)}"
+        )
+
+
+def _where_marked(item: pytest.Item, name: str) -> str | None:
+    """The name of the function, the class or the file by which a case has a marker."""
+    nodes = reversed(item.listchain() if item.get_closest_marker(name) else [])
+    found = (n for n in nodes if any(m.name == name for m in getattr(n, "own_markers", ())))
+    return next((node.nodeid.partition("[")[0] for node in found), None)
 
 
 def _fixture_of(item: pytest.Item) -> str | None:
@@ -194,6 +240,8 @@ def _is_on_trio(item: pytest.Item) -> bool:
 
 
 def _check_arguments(node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> None:
+    if mark.name not in (*NAMES, *CASE_NAMES):
+        return
     known = KINDS if mark.name == "every_loop" else []
     if mark.kwargs or not set(mark.args) <= set(known):
         raise pytest.UsageError(
