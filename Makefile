@@ -68,7 +68,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults faults-report promises picture screenshots house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench goals figures charts counts differential ecosystem behaviour faults faults-report promises picture screenshots house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -140,6 +140,9 @@ typing: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+goals: $(DEV)
+	$(BIN)/python -m tests.bench.goals $(ARGS)
 
 figures: $(DEV)
 	$(BIN)/python -m tests.bench.pages $(ARGS)

@@ -14,6 +14,7 @@ from tests.bench import (
     catalogue,
     charts,
     floors,
+    goals,
     libraries,
     pages,
     report,
@@ -373,6 +374,66 @@ class TestPages:
             assert pages.filled(text, part(document)) == text, "make figures"
         for name, picture in pages.drawn(document).items():
             assert pages.PAGE.with_name(name).read_text("utf-8") == picture, "make charts"
+
+
+class TestGoals:
+    """`goals`: the figures that the two drivers were to reach."""
+
+    def test_every_speed_is_a_measure(self):
+        """
+        What the table takes from the benchmark is in the catalogue, LangGraph's side included.
+        """
+        chosen = catalogue.select(goals.speed_names(), quick=False)
+
+        assert len(chosen) == len(goals.speed_names())
+        assert all(set(measure.sides) >= {SUBJECT, RIVAL} for measure in chosen)
+
+    def test_each_row_has_its_verdict(self):
+        """
+        Each number of a row must reach its bar, in the bar's direction; a missing one is said.
+        """
+        figures = {"invoke": (7.04, 6.9), "post": (350, 221, 45), "dependencies": (7,)}
+
+        shown = {row[0].partition(":")[0]: row[3:] for row in goals.rows(figures)}
+
+        assert len(shown) == len(goals.GOALS)
+        assert shown["blocking `invoke`, no saver"] == ["7.04 (CPU 6.9)", "reached"]
+        assert shown["POST to its node, memory"] == ["350 / 221 / 45", "not reached"]
+        assert shown["core dependencies"] == ["7", "reached"]
+        assert shown["blocking `stream`"] == ["-", "not measured"]
+
+    def test_speeds_are_those_of_the_benchmark(self):
+        """
+        A ratio by the clock and by CPU; a plain router's CPU beside that of an async one.
+        """
+        plain = outcome_of("threads-plain-path-none", **{SUBJECT: [50], RIVAL: [10]})
+        other = outcome_of("threads-none", **{SUBJECT: [100], RIVAL: [10]})
+        for outcome, ours in ((plain, 0.03), (other, 0.02)):
+            outcome.runs[SUBJECT][0]["cpu_seconds"] = ours
+            outcome.runs[RIVAL][0]["cpu_seconds"] = 0.2
+
+        found = goals.speeds(document_of([plain, other]))
+
+        assert found["threads-none"] == (10, pytest.approx(100))
+        assert found["router-none"] == (pytest.approx(3),)
+
+    def test_classes_are_counted_upward(self):
+        """
+        The longest chain counts, and only classes of the package.
+        """
+        base = type("Base", (), {"__module__": "actorgraph.made_up"})
+        deep = type("Deep", (base,), {"__module__": "actorgraph.made_up"})
+        cls = type("Both", (deep, dict), {"__module__": "actorgraph.made_up"})
+
+        assert goals.depth(cls) == 3
+
+    def test_the_ways_of_a_plain_function_exist(self):
+        """
+        The list that is kept by hand names nothing that is gone.
+        """
+        for name in goals.WAYS:
+            module, _, last = name.rpartition(".")
+            assert callable(getattr(import_module(module), last))
 
 
 def luminance(colour):

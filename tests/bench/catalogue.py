@@ -310,6 +310,8 @@ _MANY_THREADS = (
         3,
         {"durability": "exit", **_BOTH},
     ),
+    _threads("threads-none", "no saver", 14, {"saver": None, "durability": None}, required=False),
+    _threads("threads-memory", "memory saver, sync", 8, {"saver": "memory"}, required=False),
     _threads(
         "threads-plain-path-none",
         "plain path, no saver",
