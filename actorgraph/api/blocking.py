@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio.from_thread
 
@@ -48,19 +48,16 @@ def runs_here() -> bool:
     return not in_event_loop() and (HERE.stepper is not None or CURRENT.get(None) is None)
 
 
-class Way(Protocol):
-    """Runs an async function from blocking code."""
+def way_to_block(
+    name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False
+) -> Callable[[], T]:
+    """Return a function that runs an async one for the blocking code that calls this.
 
-    def __call__(self, function: Callable[[], Awaitable[T]], /) -> T:
-        """Run it and return its result."""
-        ...
-
-
-def way_to_block(name: str, *, plain: bool = False) -> Way:
-    """Return the function that runs async functions for blocking code that is called here.
+    That code calls it at once: a frame less than if this did so.
 
     Args:
         name: the async method, for the error's advice, such as "graph.ainvoke".
+        function: returns a coroutine.
         plain: whether it calls no async function of the program.
     Raises:
         RunningLoopError: the caller runs inside an event loop, which this would block.
@@ -69,17 +66,17 @@ def way_to_block(name: str, *, plain: bool = False) -> Way:
         if not may_block():
             method = name.rpartition(".")[2].removeprefix("a")
             raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
-        return portal.call
+        return partial(portal.call, function)
     if sys.is_finalizing():
         portal.refuse_at_exit()
     if CURRENT.get(None) is None or HERE.stepper is not None:
-        return stepper.run if plain else _in_portal
-    return partial(_below_its_node, plain)
+        return stepper.begun(function) if plain else partial(_in_portal, function)
+    return partial(_below_its_node, plain, function)
 
 
 def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
     """Run an async function and return its result; the arguments are those of `way_to_block`."""
-    return way_to_block(name, plain=plain)(function)
+    return way_to_block(name, function, plain=plain)()
 
 
 def _below_its_node(plain: bool, function: Callable[[], Awaitable[T]]) -> T:
@@ -89,7 +86,7 @@ def _below_its_node(plain: bool, function: Callable[[], Awaitable[T]]) -> T:
     except anyio.NoEventLoopError:
         # A thread that the node started itself: no loop to return to. Errors of `function`
         # come back as data, so this can only be anyio's own.
-        return stepper.run(function) if plain else _in_portal(function)
+        return stepper.begun(function)() if plain else _in_portal(function)
     return ended.value()
 
 

@@ -69,61 +69,47 @@ class Stepper(Generic[T]):
         self._soon_above: Callable[[], None] | None = None  # of signals that are shared
         self.cancelled = False
         self.scope: Any = None
+        self._busy_above: object = None  # for what its thread is busy outside of it
         self.error: BaseException | None = None
         self.depth = self.thread = 0
         self.in_function = self.is_lent = False
         self.ended = False
         self.value: T | None = None
 
-    def run(self) -> T:
-        """Run the coroutine to its end.
+    def run(self, is_there: Callable[[], bool] | None = None) -> T:
+        """Run the coroutine to its end, or until something is there while it waits.
 
-        Returns: its value.
+        Returns: its value; of no meaning before it has `ended`.
         Raises: its error; or what a signal's handler raises, after the coroutine has handled it.
         """
-        self.run_until(None)
-        return self.value  # type: ignore[return-value]
-
-    def run_until(self, is_there: Callable[[], bool] | None) -> None:
-        """Run the coroutine to its end, or until something is there while it waits."""
-        above = HERE.stepper
+        above, send, throw = HERE.stepper, self._coroutine.send, self._coroutine.throw
         try:
-            HERE.stepper = self
-            self._begin(above)
-            send, throw = self._coroutine.send, self._coroutine.throw
-            wait = self._wait
             try:
-                if wait is None:
-                    wait = send(None) if self.error is None else throw(self._take_error())
-                while True:
-                    self._wait = wait
-                    error = self._block(wait, is_there)
-                    if error is _THERE:
-                        return
-                    wait = send(None) if error is None else throw(error)
+                self._begin(above)
+                begins = self._wait is None
+                thrown = self._take_error() if begins and self.error is not None else None
+                while begins or (thrown := self._block(is_there)) is not _THERE:
+                    begins, self._wait = False, None
+                    self._wait = send(None) if thrown is None else throw(thrown)
             except StopIteration as done:
-                self.ended, self.value, self._wait = True, done.value, None
+                self.ended, self.value = True, done.value
             except BaseException:
-                self._wait = None
+                if self._wait is None:  # else a signal's handler has raised before it went on
+                    self.ended = True
+                    self._coroutine.close()  # it may not have begun
                 raise
-        except BaseException:
-            if self._wait is None:  # else a signal's handler has raised before it went on
-                self.ended = True
-                self._coroutine.close()  # it may not have begun
+            finally:
+                self._end(above)
+        except BaseException as error:
+            error.with_traceback(from_program(error).__traceback__)
             raise
-        finally:
-            HERE.stepper = above
-            if above is not None:
-                above.inner = None
-            if self._soon_above is not None and self.signals is not None:
-                self.signals.soon = self._soon_above
-                self.signals = self._soon_above = None
-            elif self.signals is not None:
-                self.signals.give_back()
+        return self.value  # type: ignore[return-value]
 
     def _begin(self, above: "Stepper[Any] | None") -> None:
         """Have signals come to this stepper, which is inside of another one or not."""
+        HERE.stepper = self
         self.thread = get_ident()
+        self._busy_above = worker_threads.BUSY.get(self.thread)
         if above is not None:
             above.inner = self
             self.depth = above.depth + 1
@@ -138,9 +124,20 @@ class Stepper(Generic[T]):
         if self.signals is not None:
             self.signals.take()
 
-    def _block(self, wait: Any, is_there: Callable[[], bool] | None) -> BaseException | None:
+    def _end(self, above: "Stepper[Any] | None") -> None:
+        """Undo `_begin`. Raises what the handlers of signals raise that have come meanwhile."""
+        HERE.stepper = above
+        if above is not None:
+            above.inner = None
+        if self._soon_above is not None and self.signals is not None:
+            self.signals.soon = self._soon_above
+            self.signals = self._soon_above = None
+        elif self.signals is not None:
+            self.signals.give_back()
+
+    def _block(self, is_there: Callable[[], bool] | None) -> BaseException | None:
         """Wait until the coroutine may go on; return the error with which it goes on, or None."""
-        waiter, signals = self._waiter, self.signals
+        wait, waiter, signals = self._wait, self._waiter, self.signals
         try:
             wait.park(waiter)
         except AttributeError:
@@ -201,7 +198,7 @@ class Stepper(Generic[T]):
         Raises: what the handlers of signals raise that have come before it.
         """
         self.in_function = True
-        self.scope = scope
+        self.scope = worker_threads.BUSY[self.thread] = scope
         if self.signals is not None:
             self.signals.enter_function()
             if self.signals.waiting:
@@ -213,6 +210,10 @@ class Stepper(Generic[T]):
         Raises: what a handler raises that is still in place; then it is to be called again.
         """
         self.in_function = False
+        if self._busy_above is None:
+            worker_threads.BUSY.pop(self.thread, None)
+        else:
+            worker_threads.BUSY[self.thread] = self._busy_above
         if self.signals is not None:
             self.signals.leave_function()
 
@@ -267,23 +268,16 @@ DEPTH_MAX: Final = 8
 """Steppers inside each other in one thread. More would reach Python's limit of recursion."""
 
 
-def run(function: Callable[[], Awaitable[T]]) -> T:
-    """Run an async function in this thread; deep inside others in another thread.
+def begun(function: Callable[[], Awaitable[T]]) -> Callable[[], T]:
+    """Call an async function, and return a function that runs its coroutine.
 
-    Args:
-        function: returns a coroutine.
+    In the thread that calls that one, to spare a debugger its frame; deep inside others in another
+    thread.
     """
-    above = HERE.stepper
-    try:
-        coroutine: Any = function()
-        stepper: Stepper[T] = Stepper(coroutine)
-        if above is not None and above.depth >= DEPTH_MAX:
-            return _in_another_thread(stepper, above)
-        stepper.run_until(None)
-        return cast("T", stepper.value)
-    except BaseException as error:
-        error.with_traceback(from_program(error).__traceback__)
-        raise
+    above, coroutine = HERE.stepper, cast("Coroutine[Any, Any, T]", function())
+    if above is not None and above.depth >= DEPTH_MAX:
+        return partial(_in_another_thread, Stepper(coroutine), above)
+    return Stepper(coroutine).run
 
 
 def _in_another_thread(stepper: "Stepper[T]", above: "Stepper[Any]") -> T:

@@ -12,6 +12,9 @@ from typing import Final
 IDLE_S: Final = 10.0
 """Seconds after which an idle thread ends."""
 
+BUSY: Final[dict[int, object]] = {}
+"""Id of a thread that runs a function of the program -> the task that it runs for, or None."""
+
 Work = Callable[[], Callable[[], None] | None]
 """A function for a thread; it may return another one, which reports its end and never waits."""
 

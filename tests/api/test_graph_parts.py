@@ -23,7 +23,7 @@ from tests.support.graphs import AB, at, in_a_row, writer
 
 PACKAGE = str(Path(actorgraph.__file__).parent)
 DEPTH_MAX = 3
-FRAMES_MAX = 10
+FRAMES_MAX = 6
 """Frames of the package that a debugger shows above a breakpoint in a plain node of `invoke`."""
 
 

@@ -291,10 +291,10 @@ class Paced:
         self._answers: Mailbox[str] = Mailbox()
         live = LiveStream(self.broadcast, frozenset({"custom"}), (), lambda: 0)
         self.stepper: Stepper[None] = Stepper(self._await(live))
-        self.stepper.run_until(lambda: True)
+        self.stepper.run(lambda: True)
         self.broadcast.try_publish((((), "custom", "chunk"),))
         self._answers.put("answer")
-        self.stepper.run_until(lambda: bool(self.broadcast.waiters[0]))
+        self.stepper.run(lambda: bool(self.broadcast.waiters[0]))
         assert self.got == []
 
     async def _await(self, live: LiveStream) -> None:
@@ -312,7 +312,7 @@ class TestPace:
         """
         paced = Paced()
         paced.broadcast.take()
-        paced.stepper.run_until(lambda: bool(paced.got))
+        paced.stepper.run(lambda: bool(paced.got))
 
         assert paced.got == ["answer"]
 

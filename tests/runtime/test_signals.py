@@ -12,8 +12,8 @@ import pytest
 
 from actorgraph import START, CachePolicy, InMemoryCache, InMemorySaver, StateGraph
 from actorgraph.runtime.signals import HELD, HeldSignals
-from actorgraph.runtime.stepper import stepper_here
-from actorgraph.runtime.task.waiting_threads import BUSY
+from actorgraph.runtime.stepper import Stepper, stepper_here
+from actorgraph.runtime.worker_threads import BUSY
 from actorgraph.testing import FaultySaver, GatedSaver
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import AB, at, in_a_row, side_by_side
@@ -282,13 +282,14 @@ class TestAnyInstant:
 
     @pytest.mark.parametrize("name", ["enter_function", "leave_function"])
     @pytest.mark.parametrize("before", [True, False])
-    def test_around_a_function_the_driver_stays_shielded(self, monkeypatch, name, before):
+    @pytest.mark.parametrize("part", [HeldSignals, Stepper])
+    def test_around_a_function_the_driver_stays_shielded(self, monkeypatch, part, name, before):
         """
         The call ends with KeyboardInterrupt; no task counts as running, and the driver's own
         handlers are in place while it stores the end.
         """
-        moment = interrupted(getattr(HeldSignals, name), before=before)
-        monkeypatch.setattr(HeldSignals, name, moment)
+        moment = interrupted(getattr(part, name), before=before)
+        monkeypatch.setattr(part, name, moment)
         seen: list[Any] = []
         saver = FaultySaver(
             InMemorySaver(), on_stored=lambda _: seen.append(signal.getsignal(signal.SIGINT))

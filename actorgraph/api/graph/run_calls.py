@@ -163,9 +163,9 @@ class RunCalls(GraphSettings[StateT, ContextT, InputT, OutputT, ValuesT, ResultT
         if options:
             check_names("invoke", options)
         graph = self.blocking_form()
-        run = way_to_block("graph.ainvoke", plain=graph.plan.plain)
         # Not by `ainvoke`, which a program may have wrapped: it would see the call twice.
-        return run(GraphRuns(graph).deferred(input, config, stream_mode, version, options))
+        call = GraphRuns(graph).deferred(input, config, stream_mode, version, options)
+        return way_to_block("graph.ainvoke", call, plain=graph.plan.plain)()
 
     @overload
     async def abatch(

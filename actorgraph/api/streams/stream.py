@@ -251,7 +251,7 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
                 item: Any = broadcast.take()
                 if item is NOTHING_YET:
                     broadcast.want()
-                    stepper.run_until(lambda: not broadcast.is_empty)
+                    stepper.run(lambda: not broadcast.is_empty)
                 elif item is None:
                     self._accept(run, None)
                 elif self._shows(item):

@@ -96,6 +96,7 @@ class BlockingSupervisor(Supervisor):
     _stepper: Stepper[Any] | None = None  # of the calling thread
     _performs: Stepper[Any] | None = None  # the same, while it performs a task
     _blocked = False  # an effect has to wait
+    _leaves = False  # the call ends: this thread begins no task any more
 
     def __init__(self, *args: Any, **parts: Any) -> None:
         super().__init__(*args, **parts)
@@ -119,7 +120,23 @@ class BlockingSupervisor(Supervisor):
         self._stepper = stepper_here()
         self._add(effects)
         try:
-            outcome = await self._drive_here()
+            while (taken := await self._next_task()) is not None:
+                actor, start = taken
+                try:
+                    event = await actor.run_task(start)
+                except CancelledError:
+                    if not self._was_stopped:
+                        raise
+                    event = TaskCancelled(start.task.id)
+                except Exception as error:
+                    self._fail(error)  # a bug of ours: errors of the program are events
+                    raise
+                finally:
+                    self._end_performing()
+                self._ended += 1
+                self._events.append(_Ended(actor, event))
+            assert self._outcome is not None
+            outcome = self._outcome
         except GeneratorExit:
             raise
         except BaseException:
@@ -136,7 +153,8 @@ class BlockingSupervisor(Supervisor):
             await self._notify(outcome)
         return outcome
 
-    async def _drive_here(self) -> RunOutcome:
+    async def _next_task(self) -> Due | None:
+        """Handle events until a task is due that this thread performs; None at the run's end."""
         wakes, due, stepper = self._wakes, self._due, self._stepper
         assert stepper is not None
         while True:
@@ -147,26 +165,12 @@ class BlockingSupervisor(Supervisor):
             if self._crash is not None:
                 raise self._crash
             if self._outcome is not None:
-                return self._outcome
+                return None
             if self._blocked:
                 await self._wait_for_reader(self._effects[0])
-            elif due and not self._leaves_due():
-                if (taken := self._take_due()) is None:
-                    continue
-                actor, start = taken
-                try:
-                    event = await actor.run_task(start)
-                except CancelledError:
-                    if not self._was_stopped:
-                        raise
-                    event = TaskCancelled(start.task.id)
-                except Exception as error:
-                    self._fail(error)  # a bug of ours: errors of the program are events
-                    raise
-                finally:
-                    self._end_performing()
-                self._ended += 1
-                self._events.append(_Ended(actor, event))
+            elif due and not self._leaves and not self._leaves_due():
+                if (taken := self._take_due()) is not None:
+                    return taken
             else:
                 await self._wait()
 
@@ -251,8 +255,9 @@ class BlockingSupervisor(Supervisor):
                 self._broadcast.leave()
             self._broadcast = None
         self._blocked = False
+        self._leaves = True
         self._events.append(CancelRequested())
-        await self._drive_here()
+        await self._next_task()
 
     def cancel(self, *, to_others: bool = False) -> None:
         """See `Supervisor.cancel`."""

@@ -82,6 +82,8 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 
+NodeCall = Coroutine[Any, Any, NodeWrites]
+
 UNBROKEN_CALLS_MAX = 32
 HOP_CALLS = 4
 """Calls of async nodes that take about as long as one that the loop's thread waits for."""
@@ -272,16 +274,23 @@ class NodeActor:
         if needs_loop and steps_here():
             return await self._run_in_portal(start)
         scope: TaskScope | None = None
+        live = self._environment.live
         try:
             while True:
-                scope, calling = self._begin_attempt(start, scope)
+                scope, context, call = self._begin_attempt(start, scope)
                 try:
-                    made = (
-                        calling
-                        if task.timeout is None
-                        else call_within(task.timeout, scope, calling)
-                    )
-                    event = self._success_event(task, scope, await made)
+                    if task.timeout is not None or SYSTEM_LEASE.get() is not None:
+                        made = await self._call_within(task, scope, context, call)
+                    else:
+                        # The first step is taken here, and is all of a call that doesn't wait:
+                        # so a debugger shows no frame in between.
+                        try:
+                            trap = context.run(call.send, None)
+                        except StopIteration as done:
+                            made = done.value
+                        else:
+                            made = await InContext(context, call, live, trap=trap)
+                    event = self._success_event(task, scope, made)
                 except self._cancellation as error:
                     scope.cancelled = True  # for `abandoned`: a sync node continues in its thread
                     self._abandoned += not self._node.is_async
@@ -299,6 +308,15 @@ class NodeActor:
             event = TaskFailed(task.id, error)
         return event
 
+    async def _call_within(
+        self, task: Task, scope: TaskScope, context: Context, call: NodeCall
+    ) -> NodeWrites:
+        """Await a call within the task's time limits, and that of its system's lease."""
+        calling = InContext(context, call, self._environment.live, SYSTEM_LEASE.get())
+        if task.timeout is None:
+            return await calling
+        return await call_within(task.timeout, scope, calling)
+
     async def _run_in_portal(self, start: StartTask) -> Event:
         try:
             return await portal.awaited(self.run_task, start)
@@ -309,12 +327,12 @@ class NodeActor:
 
     def _begin_attempt(
         self, start: StartTask, before: TaskScope | None
-    ) -> tuple[TaskScope, InContext[NodeWrites]]:
+    ) -> tuple[TaskScope, Context, NodeCall]:
         """Make the scope and the context of an attempt.
 
         Args:
             before: the scope of the attempt before; None for the first.
-        Returns: the scope, and the call of the node, to be awaited.
+        Returns: the scope, and the call of the node, to be awaited in the context.
         """
         environment, node = self._environment, self._node
         scope = TaskScope(
@@ -353,8 +371,7 @@ class NodeActor:
             scope.progress()
         cached = node.cache is not None and environment.run_context.cache is not None
         calling = call_cached if cached else call_node
-        call = calling(environment.plan, node, values, start.given, scope)
-        return scope, InContext(context, call, environment.live, SYSTEM_LEASE.get())
+        return scope, context, calling(environment.plan, node, values, start.given, scope)
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:
         """Wait for the next attempt. Returns False after the last."""

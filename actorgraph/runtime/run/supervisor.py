@@ -37,7 +37,8 @@ from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
 from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
 from actorgraph.runtime.task.scope import RunContext, TaskCalls
-from actorgraph.runtime.task.waiting_threads import BUSY, loan_of
+from actorgraph.runtime.task.waiting_threads import loan_of
+from actorgraph.runtime.worker_threads import BUSY
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.limits import undrained_error
 from actorgraph.superstep.run_state import RunState

@@ -21,7 +21,7 @@ from contextvars import Context, ContextVar
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -43,7 +43,7 @@ from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.router_threads import RouterThreads
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, RunContext, TaskScope
-from actorgraph.runtime.task.waiting_threads import BUSY
+from actorgraph.runtime.worker_threads import BUSY
 from actorgraph.superstep.handover import hands_over, joined, made_for, raised, received
 from actorgraph.superstep.results import (
     NOTHING_PASSED,
@@ -97,6 +97,9 @@ def thread_limiter() -> anyio.CapacityLimiter:
     return router_threads().limiter
 
 
+_NOT_BEGUN: Final = object()
+
+
 class InContext(Generic[T]):
     """Awaits a coroutine in a context of its own, inside the running task.
 
@@ -105,9 +108,11 @@ class InContext(Generic[T]):
     With `live`, the coroutine resumes only when the reader of its chunks has caught up. With
     `lease`, it begins when that has returned, and with nothing in between: a process may be
     stopped at any moment, and begins what it was about to begin when it goes on.
+
+    A caller may take the first step itself, in the context; `trap` is what that has yielded.
     """
 
-    __slots__ = ("_context", "_coroutine", "_lease", "_live")
+    __slots__ = ("_context", "_coroutine", "_lease", "_live", "_trap")
 
     def __init__(
         self,
@@ -115,24 +120,28 @@ class InContext(Generic[T]):
         coroutine: Coroutine[Any, Any, T],
         live: LiveStream | None = None,
         lease: Callable[[], Awaitable[None]] | None = None,
+        *,
+        trap: Any = _NOT_BEGUN,
     ) -> None:
         self._context = context
+        self._trap = trap
         self._coroutine = coroutine
         self._lease = lease
         self._live = live
 
     def __await__(self) -> Generator[Any, Any, T]:
-        run, coroutine, live = self._context.run, self._coroutine, self._live
+        run, coroutine, live, trap = self._context.run, self._coroutine, self._live, self._trap
         if self._lease is not None:
             try:
                 yield from self._lease().__await__()
             except BaseException:
                 coroutine.close()
                 raise
-        try:
-            trap = run(coroutine.send, None)
-        except StopIteration as done:  # the coroutine has returned without waiting
-            return done.value
+        if trap is _NOT_BEGUN:
+            try:
+                trap = run(coroutine.send, None)
+            except StopIteration as done:  # the coroutine has returned without waiting
+                return done.value
         try:
             while True:
                 try:
@@ -194,29 +203,27 @@ async def node_writes(
         if node.is_async:
             returned = await node.call(given, **extra)
         elif here:
-            returned = settled(call_user(node.call, given, **extra))
+            stepper = HERE.stepper
+            try:  # as `call_user`, without its frame, which a debugger would show
+                if stepper is not None:
+                    stepper.enter_function(scope)
+                returned = node.call(given, **extra)
+            finally:
+                if stepper is not None:
+                    try:
+                        stepper.leave_function()
+                    except BaseException:
+                        stepper.leave_function()
+                        raise
+            returned = returned if type(returned) in _NO_AWAITABLES else settled(returned)
         else:
             returned = await call_function(node.call, node.is_async, given, extra)
     except (ParentCommand, BaseExceptionGroup, Exception) as error:
-        up = joined(translated(error))
-        # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
-        if up is None or scope.caller is not None:
+        if (up := _handed_up(plan, scope, error)) is None:
             raise
-        returned = received(plan, node, values, _up_to_date(plan, up))
-        scope.messages = None  # the subgraph has streamed its messages
-    if scope.observer is not None:
-        scope.observer.returned = returned
-    nested = scope.run_context.above is not None
-    writes, dropped = writes_of(plan, node, returned, nested=nested)
-    writes = _with_version(writes, scope) if nested else writes
-    if scope.pushed:
-        writes.extend(scope.pushed)
-    if scope.reads is not None:  # the node's own part ends here
-        scope.made = list(writes)
-        scope.reads.close()
-    if plan.stamps:
-        writes = stamped(plan, writes, scope.task.id)
-    if node.branches and not (nested and hands_over(writes)):
+        returned = received(plan, node, values, up)
+    writes, dropped = _writes_of_result(plan, node, returned, scope)
+    if node.branches and not (scope.run_context.above is not None and hands_over(writes)):
         passed = NOTHING_PASSED
         if dropped or node.own or node.name == START:  # else every key is a channel
             passed = passed_on(node, returned)
@@ -227,11 +234,31 @@ async def node_writes(
     return writes, dropped
 
 
-def _up_to_date(plan: Plan, up: ParentCommand) -> ParentCommand:
-    """Bring what a subgraph hands over up to date: an older version may have stored it."""
+def _writes_of_result(plan: Plan, node: NodePlan, returned: Any, scope: TaskScope) -> NodeWrites:
+    """The writes of a node's result, without those of its conditional edges."""
+    if scope.observer is not None:
+        scope.observer.returned = returned
+    nested = scope.run_context.above is not None
+    writes, dropped = writes_of(plan, node, returned, nested=nested)
+    writes = _with_version(writes, scope) if nested else writes
+    if scope.pushed:
+        writes.extend(scope.pushed)
+    if scope.reads is not None:  # the node's own part ends here
+        scope.made = list(writes)
+        scope.reads.close()
+    return stamped(plan, writes, scope.task.id) if plan.stamps else writes, dropped
+
+
+def _handed_up(plan: Plan, scope: TaskScope, error: BaseException) -> ParentCommand | None:
+    """What a node's subgraph hands to this graph by an error; None if that is an error."""
+    up = joined(translated(error))
+    # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
+    if up is None or scope.caller is not None:
+        return None
+    scope.messages = None  # the subgraph has streamed its messages
     if not plan.migrations or not isinstance(up.handed, HandOver):
         return up
-    return raised(migrated_hand_over(plan, up.handed))
+    return raised(migrated_hand_over(plan, up.handed))  # an older version may have stored it
 
 
 def _with_version(writes: list[Write], scope: TaskScope) -> list[Write]:
@@ -386,24 +413,17 @@ def call_user(function: Callable[..., T], *args: Any, **more: Any) -> T:
     In a stepper's thread the program's handlers of signals are in place meanwhile.
     """
     stepper = HERE.stepper
-    if stepper is None:
-        return function(*args, **more)
-    thread, scope = stepper.thread, CURRENT.get(None)
-    before, BUSY[thread] = BUSY.get(thread), scope
     try:
-        stepper.enter_function(scope)
+        if stepper is not None:
+            stepper.enter_function(CURRENT.get(None))
         return function(*args, **more)
     finally:
-        try:
-            stepper.leave_function()
-        except BaseException:  # of a handler that was still in place
-            stepper.leave_function()
-            raise
-        finally:
-            if before is None:
-                BUSY.pop(thread, None)  # a call inside of this one has done so, outside of tasks
-            else:
-                BUSY[thread] = before
+        if stepper is not None:
+            try:
+                stepper.leave_function()
+            except BaseException:  # of a handler that was still in place, also in its first line
+                stepper.leave_function()
+                raise
 
 
 def settled(returned: Any) -> Any:
@@ -455,7 +475,7 @@ async def in_thread(
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
             return None, from_program(error)
         finally:
-            BUSY.pop(thread, None)  # as in `call_user`
+            BUSY.pop(thread, None)
 
     value, error = await hop(step, thread_limiter(), duration)
     if error is None:

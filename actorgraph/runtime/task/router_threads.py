@@ -36,7 +36,7 @@ from actorgraph.plan.plan import BranchPlan
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.task import hops
 from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.runtime.task.waiting_threads import BUSY
+from actorgraph.runtime.worker_threads import BUSY
 
 LOOK_S: Final = 0.002
 """Seconds between two looks at a thread while it works."""

@@ -10,8 +10,7 @@ from functools import partial
 
 import anyio
 
-BUSY: dict[int, object] = {}
-"""Id of a worker thread that runs a user's function -> the task that it runs for, or None."""
+from actorgraph.runtime.worker_threads import BUSY
 
 _WAITS: dict[tuple[int, int], int] = {}
 """Limiter and task that waits, by their ids -> the runs that it waits for."""
