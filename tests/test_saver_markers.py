@@ -27,13 +27,6 @@ class Case(Node):
         self.parent = parent or Node()
         self.callspec = SimpleNamespace(params=params)
 
-    def listchain(self):
-        return [self.parent, self]
-
-    def get_closest_marker(self, name):
-        nodes = reversed(self.listchain())
-        return next((m for n in nodes for m in n.own_markers if m.name == name), None)
-
 
 SAVER, LOOP, ONE = pytest.mark.every_saver, pytest.mark.every_loop, pytest.mark.one_loop
 FIRST, EACH = pytest.mark.first_case, pytest.mark.each_value

@@ -29,6 +29,7 @@ A test of `shelf` (stores for long-term memory) runs on every kind, on PostgreSQ
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import pytest
 
@@ -46,9 +47,13 @@ ASYNCIO_KINDS = {"store": {"sqlite-memory", *SLOW_KINDS}, "shelf": {"postgres"}}
 ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
 FAULTS = "tests/faults/"
 """Each case of its tests runs, whatever its marks: `make faults` is where cases are left to."""
-NAMES = ("every_saver", "every_loop", "one_loop")
+KIND_NAMES = ("every_saver", "every_loop")
+"""The markers that choose the kinds of a test."""
+
 CASE_NAMES = ("first_case", "each_value", "every_case")
 """The markers that choose among the cases of a function."""
+
+NAMES = {*KIND_NAMES, *CASE_NAMES, "one_loop", "long"}
 LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/", "tests/stores/")
 """Folders whose tests run on trio in each case: how tasks and threads work is their subject."""
 STORE_ROOMS = ("tests/savers/", "tests/runtime/", "tests/storage/", "tests/stores/")
@@ -106,7 +111,7 @@ def _is_further(
     """
 
     def has(name: str) -> bool:
-        return name != ignored and item.get_closest_marker(name) is not None
+        return name != ignored and _marker(item, name) is not None
 
     if item.nodeid.startswith(FAULTS):
         return False
@@ -143,21 +148,21 @@ def is_needed(item: pytest.Item, *, long: bool = False) -> bool:
 
 
 def _is_asked_for(item: pytest.Item, *, long: bool) -> bool:
-    if not long and item.get_closest_marker("long"):
+    if not long and _marker(item, "long"):
         return False
-    if not long and _is_on_trio(item) and item.get_closest_marker("one_loop"):
+    if not long and _marker(item, "one_loop") and _is_on_trio(item):
         return False
     fixture = _fixture_of(item)
     if fixture is None:
         return True
     params = item.callspec.params  # type: ignore[attr-defined]
     kind = params[fixture]
-    every_saver = fixture == "shelf" or item.get_closest_marker("every_saver")
+    every_saver = fixture == "shelf" or _marker(item, "every_saver")
     if kind in (SLOW_KINDS if long else FURTHER_KINDS) and not every_saver:
         return False
     if params.get("anyio_backend") != "trio":
         return True
-    loops = item.get_closest_marker("every_loop")
+    loops = _marker(item, "every_loop")
     if kind in ASYNCIO_KINDS[fixture]:
         return loops is not None and (long or kind in loops.args)
     is_further = fixture != "shelf" and kind == "memory"
@@ -177,19 +182,13 @@ def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
     marked = dict[pytest.Item | pytest.Collector, bool]()
     on_one = dict[str, bool]()
     for item in items:
-        has_kinds = _fixture_of(item) is not None
-        for node in item.listchain():
-            own = getattr(node, "own_markers", ())
-            for mark in own:
-                _check_arguments(node, mark)
-            marks = [mark for mark in own if mark.name in NAMES]
-            for mark in marks:
-                if mark.name == "one_loop" and whole_files:
-                    name = node.nodeid.partition("[")[0]
-                    on_one[name] = on_one.get(name, False) or _is_on_trio(item)
-            kinds = any(mark.name != "one_loop" for mark in marks)
-            if kinds and (whole_files or node is item):
-                marked[node] = marked.get(node, False) or has_kinds
+        for node, mark in _markers(item):
+            _check_arguments(node, mark)
+            if mark.name == "one_loop" and whole_files:
+                name = node.nodeid.partition("[")[0]
+                on_one[name] = on_one.get(name, False) or _is_on_trio(item)
+            elif mark.name in KIND_NAMES and (whole_files or node is item):
+                marked[node] = marked.get(node, False) or _fixture_of(item) is not None
     if useless := sorted(node.nodeid for node, has_kinds in marked.items() if not has_kinds):
         raise pytest.UsageError(
             "every_saver and every_loop mark tests of the fixtures store, saver, place and shelf; "
@@ -205,14 +204,13 @@ def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
 
 def _check_case_markers(items: Sequence[pytest.Item]) -> None:
     """Refuse a marker without which the same cases of its tests would run."""
-    marked, useful = set[tuple[str, str]](), set[tuple[str, str]]()
-    for item in items:
-        marked |= {(name, where) for name in CASE_NAMES if (where := _where_marked(item, name))}
-    for item, kind, new in _later_cases([item for item in items if is_needed(item)]):
+    nearest = {item: names for item in items if (names := _case_markers(item))}
+    marked = {one for names in nearest.values() for one in names}
+    useful = set[tuple[str, str]]()
+    for item, kind, new in _later_cases([item for item in nearest if is_needed(item)]):
         is_further = _is_further(item, kind, new=new)
-        for name in CASE_NAMES:
-            where = _where_marked(item, name)
-            if where and _is_further(item, kind, new=new, ignored=name) != is_further:
+        for name, where in nearest[item]:
+            if _is_further(item, kind, new=new, ignored=name) != is_further:
                 useful.add((name, where))
     if useless := sorted(marked - useful):
         raise pytest.UsageError(
@@ -221,11 +219,30 @@ def _check_case_markers(items: Sequence[pytest.Item]) -> None:
         )
 
 
-def _where_marked(item: pytest.Item, name: str) -> str | None:
-    """The name of the function, the class or the file by which a case has a marker."""
-    nodes = reversed(item.listchain() if item.get_closest_marker(name) else [])
-    found = (n for n in nodes if any(m.name == name for m in getattr(n, "own_markers", ())))
-    return next((node.nodeid.partition("[")[0] for node in found), None)
+def _case_markers(item: pytest.Item) -> set[tuple[str, str]]:
+    """The markers in `CASE_NAMES` of a case, each with the function, the class or the file."""
+    found = {mark.name: node for node, mark in reversed(_markers(item)) if mark.name in CASE_NAMES}
+    return {(name, node.nodeid.partition("[")[0]) for name, node in found.items()}
+
+
+def _marker(item: pytest.Item, name: str) -> pytest.Mark | None:
+    """The marker of this name that is nearest to a case."""
+    return next((mark for _, mark in _markers(item) if mark.name == name), None)
+
+
+def _markers(
+    item: pytest.Item | pytest.Collector | None,
+) -> tuple[tuple[pytest.Item | pytest.Collector, pytest.Mark], ...]:
+    """The markers in `NAMES` of a case and of what it is in, with where they are; nearest first."""
+    if item is None:
+        return ()
+    own = [(item, mark) for mark in getattr(item, "own_markers", ()) if mark.name in NAMES]
+    above = _markers_above(getattr(item, "parent", None))
+    return (*own, *above) if own else above
+
+
+_markers_above = lru_cache(maxsize=64)(_markers)
+"""Once for each class and each file: there are sixty cases to one of them."""
 
 
 def _fixture_of(item: pytest.Item) -> str | None:
@@ -240,8 +257,6 @@ def _is_on_trio(item: pytest.Item) -> bool:
 
 
 def _check_arguments(node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> None:
-    if mark.name not in (*NAMES, *CASE_NAMES):
-        return
     known = KINDS if mark.name == "every_loop" else []
     if mark.kwargs or not set(mark.args) <= set(known):
         raise pytest.UsageError(
