@@ -75,20 +75,20 @@ if TYPE_CHECKING:
     from actorgraph.api.functional.task_functions import TaskFunction as TaskFunction
     from actorgraph.api.graph.drawable import DrawableGraph as DrawableGraph
     from actorgraph.api.graph.pregel import NodeBuilder as NodeBuilder, Pregel as Pregel
-    from actorgraph.api.savers.around.audit import (
+    from actorgraph.api.savers.wrappers.audit import (
         AuditHead as AuditHead,
         AuditLog as AuditLog,
         AuditedSaver as AuditedSaver,
         verify_audit_log as verify_audit_log,
     )
-    from actorgraph.api.savers.around.guard import GuardedSaver as GuardedSaver
-    from actorgraph.api.savers.around.size_limits import LimitedSaver as LimitedSaver
-    from actorgraph.api.savers.around.metered import (
+    from actorgraph.api.savers.wrappers.guard import GuardedSaver as GuardedSaver
+    from actorgraph.api.savers.wrappers.size_limits import LimitedSaver as LimitedSaver
+    from actorgraph.api.savers.wrappers.metered import (
         MeteredSaver as MeteredSaver,
         SaverCall as SaverCall,
     )
-    from actorgraph.api.savers.around.retries import RetryingSaver as RetryingSaver
-    from actorgraph.api.savers.around.wrapped import (
+    from actorgraph.api.savers.wrappers.retries import RetryingSaver as RetryingSaver
+    from actorgraph.api.savers.wrappers.wrapped import (
         acting_as as acting_as,
         current_principal as current_principal,
     )

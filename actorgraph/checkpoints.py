@@ -4,12 +4,6 @@ The home of LangGraph's `langgraph.checkpoint`. Nothing is defined here. An impo
 psycopg is loaded when a saver of PostgreSQL opens.
 """
 
-from actorgraph.api.savers.around.audit import AuditedSaver, AuditHead, AuditLog, verify_audit_log
-from actorgraph.api.savers.around.guard import GuardedSaver
-from actorgraph.api.savers.around.metered import MeteredSaver, SaverCall
-from actorgraph.api.savers.around.retries import RetryingSaver
-from actorgraph.api.savers.around.size_limits import LimitedSaver
-from actorgraph.api.savers.around.wrapped import acting_as, current_principal
 from actorgraph.api.savers.base_saver import (
     BaseCheckpointSaver,
     create_checkpoint,
@@ -23,6 +17,12 @@ from actorgraph.api.savers.jsonl import JsonlSaver
 from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
 from actorgraph.api.savers.simple import SimpleCheckpoint, SimpleSaver
 from actorgraph.api.savers.sqlite import AsyncSqliteSaver, SqliteSaver
+from actorgraph.api.savers.wrappers.audit import AuditedSaver, AuditHead, AuditLog, verify_audit_log
+from actorgraph.api.savers.wrappers.guard import GuardedSaver
+from actorgraph.api.savers.wrappers.metered import MeteredSaver, SaverCall
+from actorgraph.api.savers.wrappers.retries import RetryingSaver
+from actorgraph.api.savers.wrappers.size_limits import LimitedSaver
+from actorgraph.api.savers.wrappers.wrapped import acting_as, current_principal
 from actorgraph.ports import Checkpointer
 from actorgraph.values.checkpoint import (
     ChannelVersions,

@@ -60,7 +60,7 @@ ROOMS = {
     "api": [
         {""},
         {"savers", "streams", "batches"},
-        {"graph", "savers/around"},
+        {"graph", "savers/wrappers"},
         {"functional", "system"},
         # An older path of `actorgraph.systems`.
         {"system_metrics"},
@@ -148,7 +148,7 @@ def wrong_direction(source: Source) -> Iterator[Place]:
 
 
 def room_of(path: str) -> str:
-    """The room of a file: "actorgraph/api/savers/around/audit.py" -> "savers/around"."""
+    """The room of a file: "actorgraph/api/savers/wrappers/audit.py" -> "savers/wrappers"."""
     return "/".join(path.split("/")[2:-1])
 
 
@@ -335,7 +335,7 @@ class TestRooms:
         [
             ("runtime/mailbox.py", "from actorgraph.runtime.run.launch import Launch"),
             ("runtime/saver/a.py", "from actorgraph.runtime.task import scope"),
-            ("api/savers/a.py", "def f():\n    from actorgraph.api.savers.around.audit import X"),
+            ("api/savers/a.py", "def f():\n    from actorgraph.api.savers.wrappers.audit import X"),
             ("api/graph/a.py", "from actorgraph.api.system.system import ActorSystem"),
             ("savers/sqlite/a.py", "from actorgraph.savers.postgres.saver import X"),
         ],

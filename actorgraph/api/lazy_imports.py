@@ -8,12 +8,12 @@ _NAMES = {
     "actorgraph.api.graph.drawable": "DrawableGraph",
     "actorgraph.api.graph.pregel": "NodeBuilder Pregel",
     "actorgraph.api.graph.state_graph": "StateGraph",
-    "actorgraph.api.savers.around.audit": "AuditHead AuditLog AuditedSaver verify_audit_log",
-    "actorgraph.api.savers.around.guard": "GuardedSaver",
-    "actorgraph.api.savers.around.metered": "MeteredSaver SaverCall",
-    "actorgraph.api.savers.around.retries": "RetryingSaver",
-    "actorgraph.api.savers.around.size_limits": "LimitedSaver",
-    "actorgraph.api.savers.around.wrapped": "acting_as current_principal",
+    "actorgraph.api.savers.wrappers.audit": "AuditHead AuditLog AuditedSaver verify_audit_log",
+    "actorgraph.api.savers.wrappers.guard": "GuardedSaver",
+    "actorgraph.api.savers.wrappers.metered": "MeteredSaver SaverCall",
+    "actorgraph.api.savers.wrappers.retries": "RetryingSaver",
+    "actorgraph.api.savers.wrappers.size_limits": "LimitedSaver",
+    "actorgraph.api.savers.wrappers.wrapped": "acting_as current_principal",
     "actorgraph.api.savers.base_saver": """
         BaseCheckpointSaver create_checkpoint empty_checkpoint get_checkpoint_id uuid6
     """,

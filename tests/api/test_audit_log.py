@@ -22,7 +22,7 @@ def log(tmp_path):
 
 def changed(line: bytes) -> bytes:
     """The line with another actor, and a hash that fits."""
-    from actorgraph.api.savers.around.audit import _hash
+    from actorgraph.api.savers.wrappers.audit import _hash
 
     entry = json.loads(line) | {"actor": "bob"}
     del entry["hash"]

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from actorgraph import MeteredSaver, SqliteSaver
-from actorgraph.api.savers.around.wrapped import WrappedSaver
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver
 from actorgraph.errors import (
     ConflictError,
     SaverBrokenError,

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from actorgraph import START, JsonlSaver, SqliteSaver, StateGraph
-from actorgraph.api.savers.around import audit
-from actorgraph.api.savers.around.audit import AuditLog
+from actorgraph.api.savers.wrappers import audit
+from actorgraph.api.savers.wrappers.audit import AuditLog
 from actorgraph.caches import SqliteCache
 from actorgraph.errors import (
     ActorGraphError,

@@ -35,7 +35,7 @@ INTERPRETER = {
     "tests/runtime/test_injection.py": "signatures of nodes",
     "tests/runtime/test_signals.py": "signals of event loops in nodes",
     "tests/runtime/test_tracebacks.py": "frames of ours that are taken out of tracebacks",
-    "tests/savers/test_lent_connections.py": "modes and threads of sqlite3's connections",
+    "tests/savers/test_external_connections.py": "modes and threads of sqlite3's connections",
     "tests/savers/test_sqlite_file.py": "the same, of our own",
     "tests/storage": "connections that are freed while open",
     "tests/stores/test_store_locations.py": "the same, of stores",

@@ -46,7 +46,7 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
-from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
+from actorgraph.storage.sqlite.external_connections import ExternalSqliteConnection, source_of
 from actorgraph.storage.sqlite.open_files import DatabaseFile, UnchangedFile, reading_address
 from actorgraph.storage.sqlite.translate import opening_error, translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
@@ -62,7 +62,8 @@ class SqliteBackend:
 
     Args:
         path: the file, created with mode 0600 if missing; ":memory:" for a database that ends
-            with the saver; or a connection of the program, see `storage.sqlite.lent_connections`.
+            with the saver; or a connection of the program, see
+            `storage.sqlite.external_connections`.
         synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
@@ -92,9 +93,9 @@ class SqliteBackend:
         self.codec = codec_of(codec)
         self._synchronous = synchronous_statement(synchronous)
         checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
-        self.path, self._lent = _source_of(path)
+        self.path, self._external = _source_of(path)
         self.path = database_path(self.path, "SqliteSaver")
-        if read_only and (self.in_memory or self._lent is not None):
+        if read_only and (self.in_memory or self._external is not None):
             raise InvalidConfigError(
                 "read_only=True needs a file of its own", do="pass the path of a database file"
             )
@@ -155,9 +156,9 @@ class SqliteBackend:
         if self._read_only:
             await self._open_to_read()
             return
-        if self._lent is not None:
-            await self._lent.run(self._prepare_writer)
-            self._writer = self._reader = self._lent
+        if self._external is not None:
+            await self._external.run(self._prepare_writer)
+            self._writer = self._reader = self._external
             self._broken, self._waits = None, True
             return
         target, uri = self.path, False
@@ -246,11 +247,11 @@ class SqliteBackend:
         """
         if self._read_only:
             raise self._read_only_error()
-        if self._writer is not None or (self.in_memory and self._lent is None):
+        if self._writer is not None or (self.in_memory and self._external is None):
             return
         try:
-            if self._lent is not None:
-                self._lent.run_here(self._prepare_writer)
+            if self._external is not None:
+                self._external.run_here(self._prepare_writer)
                 return
             make_private(Path(self.path))
             wait = self._busy_timeout_s
@@ -413,8 +414,8 @@ class SqliteBackend:
             InvalidConfigError: `dest` exists.
             StorageError: the database can't be read, or the copy can't be written.
         """
-        if self._lent is not None:
-            self._lent.run_here(lambda connection: copy_connection(connection, dest))
+        if self._external is not None:
+            self._external.run_here(lambda connection: copy_connection(connection, dest))
             return
         if self._writer is not None and self._file is not None:
             self._file.check()
@@ -494,7 +495,7 @@ class SqliteBackend:
             )
 
 
-def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
+def _source_of(given: Any) -> tuple[str, ExternalSqliteConnection | None]:
     """Return the path of the database, and the connection to use if no other one sees it.
 
     Raises:

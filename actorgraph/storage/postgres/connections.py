@@ -166,7 +166,7 @@ class OwnConnections:
             connection.close()
 
 
-class LentPostgresConnection:
+class ExternalPostgresConnection:
     """One connection that the program passed in: used in turns, and not closed.
 
     Args:
@@ -210,7 +210,7 @@ class LentPostgresConnection:
         self._watchdog.close()
 
 
-class LentPool:
+class ExternalPool:
     """A pool that the program passed in, such as `psycopg_pool.ConnectionPool`; it isn't closed.
 
     Args:
@@ -351,7 +351,7 @@ def connection_source(
             ones only the address is taken.
         owner: the class that takes the argument, for errors.
         answer_timeout_s, prepare, connections_max, writes, reach: as for `OwnConnections`.
-        nests: as for `LentPostgresConnection`.
+        nests: as for `ExternalPostgresConnection`.
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
@@ -366,11 +366,11 @@ def connection_source(
                 do="write e.g. 'postgresql://user:password@host:5432/database'",
             ) from error
     if isinstance(given, Connection):
-        return LentPostgresConnection(
+        return ExternalPostgresConnection(
             given, answer_timeout_s=answer_timeout_s, prepare=prepare, nests=nests
         )
     if _is_pool(given):
-        return LentPool(given, **common)
+        return ExternalPool(given, **common)
     driver = type(given).__module__.partition(".")[0]
     raise InvalidConfigError(
         f"{owner} can't use a {type(given).__name__}"

@@ -23,7 +23,7 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
-from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
+from actorgraph.storage.sqlite.external_connections import ExternalSqliteConnection, source_of
 from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import lenient_text, opening_error, translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
@@ -60,7 +60,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
     """
 
     __slots__ = (
-        *("_busy_timeout_s", "_connection", "_file", "_lent", "_lock", "_prepared", "_process"),
+        *("_busy_timeout_s", "_connection", "_file", "_external", "_lock", "_prepared", "_process"),
         "_synchronous",
         "path",
     )
@@ -76,11 +76,11 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._lent: LentSqliteConnection | None = None
+        self._external: ExternalSqliteConnection | None = None
         self._prepared = False
         given: Any = path
         if not isinstance(path, str | bytes | os.PathLike):
-            given, self._lent = _source_of(path)
+            given, self._external = _source_of(path)
         self.path = database_path(given, "SqliteStore")
         self._synchronous = synchronous_statement(synchronous)
         checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
@@ -106,8 +106,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
 
     def setup(self) -> Any:
         """Create the file and its tables now, not at the first use. Can be awaited."""
-        if self._lent is not None:
-            self._lent.run_here(self._prepare_once)
+        if self._external is not None:
+            self._external.run_here(self._prepare_once)
         else:
             with self._lock:
                 self._open()
@@ -159,15 +159,15 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 self.check_place()
             return result
 
-        if self._lent is None:
+        if self._external is None:
             with self._lock:
                 return turn(self._open())
 
-        def lent_turn(connection: sqlite3.Connection) -> T:
+        def external_turn(connection: sqlite3.Connection) -> T:
             self._prepare_once(connection)
             return turn(connection)
 
-        return self._lent.run_here(lent_turn)
+        return self._external.run_here(external_turn)
 
     def _prepare_once(self, connection: sqlite3.Connection) -> None:
         """Create the tables over the program's connection, whose settings are ours just now."""
@@ -234,7 +234,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 connection.execute(statement)
 
 
-def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
+def _source_of(given: Any) -> tuple[str, ExternalSqliteConnection | None]:
     source = source_of(given, "SqliteStore")
     if source is None:
         raise InvalidConfigError(

@@ -35,7 +35,7 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageError,
 )
-from actorgraph.storage.sqlite import lent_connections
+from actorgraph.storage.sqlite import external_connections
 from actorgraph.stores import InMemoryStore, SqliteStore
 from tests.support.graphs import AB, at, in_a_row, writer
 
@@ -388,8 +388,8 @@ class TestAiosqlite:
         """
         begun, free, turns = threading.Event(), threading.Event(), []
         async with aiosqlite.connect(":memory:") as connection:
-            lent = lent_connections.source_of(connection, "Saver")
-            assert isinstance(lent, lent_connections.LentSqliteConnection)
+            lent = external_connections.source_of(connection, "Saver")
+            assert isinstance(lent, external_connections.ExternalSqliteConnection)
 
             def hold() -> None:
                 begun.set()
@@ -402,11 +402,11 @@ class TestAiosqlite:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(execute)
                 await anyio.to_thread.run_sync(begun.wait)
-                monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 0.1)
+                monkeypatch.setattr(external_connections, "ANSWER_TIMEOUT_S", 0.1)
                 with pytest.raises(StorageBusyError, match="busy for"):
                     await lent.run(turns.append)
                 free.set()
-            monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 30)
+            monkeypatch.setattr(external_connections, "ANSWER_TIMEOUT_S", 30)
             await lent.run(lambda _: turns.append("next"))
         assert turns == ["next"]
 
@@ -416,9 +416,9 @@ class TestAiosqlite:
         """
         free = threading.Event()
         async with aiosqlite.connect(":memory:") as connection:
-            lent = lent_connections.source_of(connection, "Saver")
-            assert isinstance(lent, lent_connections.LentSqliteConnection)
-            monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 2)
+            lent = external_connections.source_of(connection, "Saver")
+            assert isinstance(lent, external_connections.ExternalSqliteConnection)
+            monkeypatch.setattr(external_connections, "ANSWER_TIMEOUT_S", 2)
             with pytest.raises(SaverBrokenError, match="unknown"):
                 await lent.run(lambda _: free.wait(30))
             free.set()

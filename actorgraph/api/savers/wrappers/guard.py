@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from actorgraph.api.savers.around.wrapped import WrappedSaver, current_principal
 from actorgraph.api.savers.requests import name_of
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver, current_principal
 from actorgraph.errors import AccessDeniedError
 from actorgraph.ports import Saver
 from actorgraph.values.commits import (

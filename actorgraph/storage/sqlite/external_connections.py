@@ -23,7 +23,7 @@ ANSWER_TIMEOUT_S = 30.0
 """Seconds to wait for the thread of a connection of aiosqlite."""
 
 
-class LentSqliteConnection:
+class ExternalSqliteConnection:
     """The program's connection to a database in memory.
 
     It is also a `Driver`. There is one for each connection, so that a saver and a store over it
@@ -59,10 +59,10 @@ class LentSqliteConnection:
 
 
 _OUTSIDE = "leave autocommit out, or pass autocommit=True; or pass the path of a file"
-_LENT: WeakValueDictionary[int, LentSqliteConnection] = WeakValueDictionary()
+_EXTERNAL: WeakValueDictionary[int, ExternalSqliteConnection] = WeakValueDictionary()
 
 
-def source_of(given: Any, owner: str) -> str | LentSqliteConnection | None:
+def source_of(given: Any, owner: str) -> str | ExternalSqliteConnection | None:
     """Return where a connection leads: the path of its file, or itself for a database in memory.
 
     Args:
@@ -96,10 +96,10 @@ def source_of(given: Any, owner: str) -> str | LentSqliteConnection | None:
             f"{owner} can't use a connection in memory with autocommit=False",
             do=_OUTSIDE,
         )
-    lent = _LENT.get(id(given))
-    if lent is None or lent.connection is not given:
-        lent = _LENT[id(given)] = LentSqliteConnection(given)
-    return lent
+    external = _EXTERNAL.get(id(given))
+    if external is None or external.connection is not given:
+        external = _EXTERNAL[id(given)] = ExternalSqliteConnection(given)
+    return external
 
 
 def _facts_of(connection: sqlite3.Connection) -> tuple[str, bool]:

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import anyio.to_thread
 
-from actorgraph.api.savers.around.wrapped import WrappedSaver, current_principal
 from actorgraph.api.savers.requests import ids_of, name_of
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver, current_principal
 from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
 from actorgraph.storage.file_errors import checked_path

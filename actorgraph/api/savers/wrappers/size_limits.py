@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actorgraph.api.savers.around.wrapped import WrappedSaver
 from actorgraph.api.savers.requests import bytes_of
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver
 from actorgraph.errors import CheckpointSizeError, InvalidConfigError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from actorgraph.api.savers.around.wrapped import WrappedSaver
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event

@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from actorgraph.api.savers.around.wrapped import WrappedSaver
 from actorgraph.api.savers.host_access import innermost
 from actorgraph.api.savers.requests import bytes_of, bytes_read, name_of
+from actorgraph.api.savers.wrappers.wrapped import WrappedSaver
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
 from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
