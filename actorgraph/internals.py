@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from actorgraph.runtime.log import event as log_event
     from actorgraph.runtime.mailbox import Gate, pause
     from actorgraph.runtime.saver.hosting import Host, host_of, living_host
+    from actorgraph.runtime.saver.persistence import post_request
     from actorgraph.runtime.saver.reading import NO_THREAD
     from actorgraph.runtime.saver.thread_runs import AT_ONCE as THREADS_AT_ONCE, parked_rows
     from actorgraph.runtime.saver.thread_runs import runs_of_threads, without_later
@@ -192,6 +193,7 @@ _BY_MODULE = {
     "actorgraph.runtime.log": "event:log_event",
     "actorgraph.runtime.mailbox": "Gate pause",
     "actorgraph.runtime.saver.hosting": "Host host_of living_host",
+    "actorgraph.runtime.saver.persistence": "post_request",
     "actorgraph.runtime.saver.reading": "NO_THREAD",
     "actorgraph.runtime.saver.thread_runs": """
         AT_ONCE:THREADS_AT_ONCE parked_rows runs_of_threads without_later

@@ -62,6 +62,7 @@ class MemorySystems:
 
     def __init__(self) -> None:
         self._runs: dict[bytes, RunRow] = {}
+        self._of_thread: dict[str, set[bytes]] = {}
         # thread id -> its open runs: each claim asks for these, however many runs have ended.
         self._open: dict[str, set[bytes]] = {}
         self._events: dict[bytes, dict[int, EventRow]] = {}
@@ -126,7 +127,7 @@ class MemorySystems:
 
     def forget_thread(self, thread_id: str) -> None:
         """Remove the runs of a deleted thread, with their events."""
-        for run in [row.run for row in self._runs.values() if row.thread_id == thread_id]:
+        for run in tuple(self._of_thread.get(thread_id, ())):
             self._remove(run)
 
     def apply(self, request: SystemRequest) -> CommitOutcome:
@@ -237,6 +238,10 @@ class MemorySystems:
             return [msgspec.structs.replace(self._runs[r], payload=b"") for r in sorted(runs)]
         if query.among:
             return [self._runs[run] for run in sorted(query.among) if run in self._runs]
+        if query.thread_id is not None:  # few, however many runs other threads have
+            return [self._runs[run] for run in sorted(self._of_thread.get(query.thread_id, ()))]
+        if query.run is not None:
+            return [self._runs[query.run]] if query.run in self._runs else []
         return self.in_order()
 
     def _waiting(self, query: ListWaiting) -> list[RunRow]:
@@ -287,22 +292,29 @@ class MemorySystems:
 
     def _write(self, row: RunRow) -> None:
         self._runs[row.run] = row
+        self._of_thread.setdefault(row.thread_id, set()).add(row.run)
         if row.status in OPEN_STATUSES:
             self._open.setdefault(row.thread_id, set()).add(row.run)
         else:
             self._close(row)
 
     def _close(self, row: RunRow) -> None:
-        open_runs = self._open.get(row.thread_id, set())
-        open_runs.discard(row.run)
-        if not open_runs:
-            self._open.pop(row.thread_id, None)
+        _take_out(self._open, row)
 
     def _remove(self, run: bytes) -> None:
         row = self._runs.pop(run, None)
         if row is not None:
             self._close(row)
+            _take_out(self._of_thread, row)
         self._events.pop(run, None)
+
+
+def _take_out(runs_of: dict[str, set[bytes]], row: RunRow) -> None:
+    """Remove a run from those of its thread."""
+    runs = runs_of.get(row.thread_id, set())
+    runs.discard(row.run)
+    if not runs:
+        runs_of.pop(row.thread_id, None)
 
 
 def _by_id(row: RunRow) -> bytes:

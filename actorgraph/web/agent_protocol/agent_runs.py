@@ -275,6 +275,7 @@ ENDPOINTS = (
         _BODY,
         summary="Start a run without a thread",
         may_create=True,
+        starts_run=True,
         thread_of=_thread_of_body,
     ),
     Endpoint(
@@ -286,6 +287,7 @@ ENDPOINTS = (
         _BODY,
         summary="Start a run without a thread and wait for it",
         may_create=True,
+        starts_run=True,
         waits_for_run=True,
         thread_of=_thread_of_body,
     ),
@@ -297,6 +299,7 @@ ENDPOINTS = (
         body=_BODY,
         summary="Start a run without a thread and stream it",
         may_create=True,
+        starts_run=True,
         streams=True,
         thread_of=_thread_of_body,
     ),

@@ -30,21 +30,24 @@ ANSWER_S = 10.0
 class Reauthorization(TypedDict):
     """Options of responses that stay open."""
 
-    reauthorize: Reauthorize
+    reauthorize: Reauthorize | None
     reauthorize_s: float
 
 
 def reauthorization(call: ApiCall, run: Run | None = None) -> Reauthorization:
-    """Return how and when a response asks again.
+    """Return how and when a response asks again; a server without rules has nothing to ask.
 
     Args:
         run: the one that the response is about; None for all runs of a thread.
     """
+    access = call.server.access
+    if not access.may_refuse:
+        return {"reauthorize": None, "reauthorize_s": access.reauthorize_s}
 
     async def ask() -> None:
         await ask_again(call, run)
 
-    return {"reauthorize": ask, "reauthorize_s": call.server.access.reauthorize_s}
+    return {"reauthorize": ask, "reauthorize_s": access.reauthorize_s}
 
 
 async def ask_again(call: ApiCall, run: Run | None = None) -> None:

@@ -289,6 +289,7 @@ class Endpoint(Struct, frozen=True):
         body: type that the request's body is decoded into; None for no body.
         query: type that the query parameters are decoded into; None for none.
         may_create: whether the path's thread may be missing, if the body asks to create it.
+        starts_run: whether it starts a run on the path's thread, which names that one's graph.
         streams: whether the response is a stream of server-sent events.
         media: media type of any other response.
         waits_for_run: whether the response is the output of a run, sent when it has ended.
@@ -309,6 +310,7 @@ class Endpoint(Struct, frozen=True):
     query: Any = None
     summary: str = ""
     may_create: bool = False
+    starts_run: bool = False
     streams: bool = False
     media: str = "application/json"
     waits_for_run: bool = False
@@ -425,7 +427,11 @@ class Endpoint(Struct, frozen=True):
         asked = call.principal, action, call.path["thread_id"]
         try:
             call.thread, call.wanted = await admit_to_thread(
-                server.threads, server.access, asked, may_create=may_create
+                server.threads,
+                server.access,
+                asked,
+                may_create=may_create,
+                names_graph=self.starts_run,
             )
         except NotFound:
             if found is None or "run_id" not in call.path:

@@ -25,7 +25,12 @@ from actorgraph.web.http.identity import identity_of, name_of
 from actorgraph.web.http.problems import HttpProblem, Unprocessable
 from actorgraph.web.registries.assistant_registry import StoredAssistant
 from actorgraph.web.registries.stored_bodies import body_of_request
-from actorgraph.web.registries.thread_registry import StoredThread, thread_metadata_of
+from actorgraph.web.registries.thread_registry import (
+    Labelled,
+    StoredThread,
+    at_once,
+    thread_metadata_of,
+)
 
 
 async def write_supersteps(
@@ -113,12 +118,11 @@ async def start_run(call: ApiCall) -> Run:
     try:
         if body.webhook is not None:
             call.server.webhooks.check(body.webhook, name_of(call.principal))
-        thread = await _thread(call, thread_id, assistant)
+        thread, labelled = await _thread(call, thread_id, assistant)
         work = partial(_start, call, thread, start, options["metadata"], started)
         await shielded(work)  # not interruptible: a started run must be known here
         (run,) = started
-        if not thread.temporary:
-            await check_kept(call.server.threads, call.server.saver, thread, run)
+        await check_kept(call.server.threads, call.server.saver, thread, run, labelled)
     except BaseException:
         await shielded(lambda: _clean_up(call, thread_id, started))
         raise
@@ -175,8 +179,10 @@ async def check_run(call: ApiCall, body: bodies.RunBody, webhooks: int = 1) -> N
         call.server.webhooks.check(body.webhook, name_of(call.principal), webhooks)
 
 
-async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> StoredThread:
-    """Return the thread for a run: the path's, or a new one. Registers it if necessary."""
+async def _thread(
+    call: ApiCall, thread_id: str, assistant: StoredAssistant
+) -> tuple[StoredThread, Labelled]:
+    """Return the thread for a run, as `thread_of_run`: the path's, or a new one."""
     threads, wanted = call.server.threads, call.wanted
     labels = {**thread_metadata_of(assistant.now.graph_id), "assistant_id": assistant.assistant_id}
     if "thread_id" in call.path:
@@ -184,7 +190,8 @@ async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> 
             check_thread_id(thread_id)
         return await thread_of_run(threads, call.thread, thread_id, labels, wanted)
     goes = call.body.on_completion == "delete"
-    return (await threads.make(thread_id, {**labels, **wanted}, temporary=goes, new=True))[1]
+    made = await threads.make(thread_id, {**labels, **wanted}, temporary=goes, new=True)
+    return made[1], at_once
 
 
 def run_options(

@@ -404,6 +404,7 @@ ENDPOINTS = (
         _RUN,
         summary="Start a run",
         may_create=True,
+        starts_run=True,
     ),
     Endpoint(
         "GET",
@@ -423,6 +424,7 @@ ENDPOINTS = (
         _RUN,
         summary="Start a run and wait for it",
         may_create=True,
+        starts_run=True,
         waits_for_run=True,
     ),
     Endpoint(
@@ -433,6 +435,7 @@ ENDPOINTS = (
         body=_RUN,
         summary="Start a run and stream it",
         may_create=True,
+        starts_run=True,
         streams=True,
     ),
     Endpoint("GET", _R, "runs.read", read, response_types.Run, summary="Get a run"),

@@ -50,6 +50,11 @@ class Access(Struct, frozen=True):
     assistants: Assistants | None = None
     reauthorize_s: float = REAUTHORIZE_S
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether there is a rule, so that a request can be refused now or later."""
+        return not (self.authorize is self.authenticate is self.assistants is None)
+
     async def principal(self, request: Request) -> Any:
         """Authenticate a request and return its principal.
 

@@ -229,7 +229,7 @@ async def send_parts(
         group.start_soon(_listen, receive, leave)
         group.start_soon(_repeat, say, {**_PART, "body": ping}, ping_s)
         watch = AccessWatch(reauthorize, reauthorize_s)
-        group.start_soon(watch)
+        watch.begin(group)
         await _send_body(parts, say, watch, farewell, lasts_s)
         stayed = True  # servers report a disconnect when they have the last part
         await say({"type": "http.response.body", "body": b"", "more_body": False})

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+from anyio.abc import TaskGroup
 
 from actorgraph.internals import log_event as event
 from actorgraph.web.http.problems import AccessRevoked
@@ -26,6 +27,11 @@ class AccessWatch:
         self._every_s = every_s
         self._revoked: AccessRevoked | None = None
         self.scope = anyio.CancelScope()
+
+    def begin(self, group: TaskGroup) -> None:
+        """Watch in a task of its own, if there is somebody to ask."""
+        if self._reauthorize is not None:
+            group.start_soon(self)
 
     async def __call__(self) -> None:
         """Ask until it is cancelled, or access was taken away."""

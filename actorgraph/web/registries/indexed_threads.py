@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actorgraph.internals import (
     DropThread,
@@ -18,14 +19,17 @@ from actorgraph.internals import (
     ThreadRow,
     host_of,
     iso,
+    post_request,
     wanted_facts,
 )
 from actorgraph.systems import ActorSystem
 from actorgraph.web.http.problems import Conflict, NotFound
 from actorgraph.web.registries.thread_registry import (
     NAMESPACE,
+    Labelled,
     Registry,
     StoredThread,
+    at_once,
     microseconds,
     moment,
 )
@@ -92,16 +96,28 @@ class IndexedRegistry(Registry):
         text = msgspec.json.encode(metadata).decode()
         patch = PatchThread(thread_id, microseconds(moment()), text, len(text))
         if not await self._write(patch):
-            found = await self.get(thread_id, overridden=metadata)
+            found = await self.get(thread_id, overridden=metadata.keys())
             if found is None:
                 raise NotFound.thread(thread_id)
             whole = msgspec.json.encode({**found.metadata, **metadata}).decode()
             await self._write(PutThread(thread_id, microseconds(found.created_at), whole))
             await self._write(patch)
-        now = await self.get(thread_id, overridden=metadata)
+        now = await self.get(thread_id, overridden=metadata.keys())
         if now is None:
             raise NotFound.thread(thread_id)
         return now
+
+    async def label(
+        self, thread: StoredThread, labels: Mapping[str, Any]
+    ) -> tuple[StoredThread, Labelled]:
+        """See `Registry.label`; whether the thread is still there is left to `is_still`."""
+        if not thread.registered:
+            return await self.merge(thread, labels), at_once
+        text = msgspec.json.encode(labels).decode()
+        patch = PatchThread(thread.thread_id, microseconds(moment()), text, len(text))
+        # Not awaited: the run that is started next is stored in the same transaction.
+        labelled = post_request(host_of(self._system.saver).writer, patch)
+        return replace(thread, metadata={**thread.metadata, **labels}), labelled
 
     async def forget(self, thread_id: str) -> None:
         """Remove a thread from the registry."""

@@ -6,7 +6,7 @@ without a server) are found by their stored checkpoints and runs. Temporary thre
 one run and removed when it has ended.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -40,8 +40,10 @@ from actorgraph.web.http.problems import Conflict, NotFound
 
 NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
-_GRAPH_KEYS = {GRAPH, ASSISTANT}
-"""The keys of `thread_metadata_of`."""
+RUN_LABELS = frozenset({GRAPH, ASSISTANT})
+"""Names of the metadata that each run gives its thread: those of `thread_metadata_of`."""
+Labelled = Callable[[], Awaitable[None]]
+"""Waits until a thread's labels are durable; raises the error if they could not be stored."""
 _TEMPORARY = "temporary"
 
 
@@ -95,21 +97,19 @@ class Registry:
         self._begun = begun
         self._turn = anyio.Lock(fast_acquire=True)
 
-    async def get(
-        self, thread_id: str, *, overridden: Mapping[str, Any] | None = None
-    ) -> StoredThread | None:
+    async def get(self, thread_id: str, *, overridden: Collection[str] = ()) -> StoredThread | None:
         """Return the thread, registered or found by its stored state; or None.
 
         Args:
-            overridden: metadata that the caller will put over the thread's. If it names the graph,
-                a registered thread's graph is not looked up.
+            overridden: names of metadata that the caller will put over the thread's. If the graph
+                is among them, a registered thread's graph is not looked up.
         """
         if not is_thread_id(thread_id):  # a database may refuse its text
             return None
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
-        if GRAPH in stored.metadata or (overridden or {}).keys() >= _GRAPH_KEYS:
+        if GRAPH in stored.metadata or RUN_LABELS.issubset(overridden):
             return stored
         if (found := await self._found(thread_id)) is not None:
             stored.metadata = {**found.metadata, **stored.metadata}
@@ -163,11 +163,22 @@ class Registry:
             NotFound: it was removed meanwhile.
         """
         async with self._turn:
-            now = await self.get(thread.thread_id, overridden=metadata)
+            now = await self.get(thread.thread_id, overridden=metadata.keys())
             if now is None:
                 raise NotFound.thread(thread.thread_id)
             merged = {**now.metadata, **metadata}
             return await self._put(replace(now, updated_at=moment(), metadata=merged))
+
+    async def label(
+        self, thread: StoredThread, labels: Mapping[str, Any]
+    ) -> tuple[StoredThread, Labelled]:
+        """Merge a run's labels into the metadata of a thread that was just read.
+
+        Returns: the thread, and what waits until they are durable.
+        Raises:
+            NotFound: it was removed meanwhile.
+        """
+        return await self.merge(thread, labels), at_once
 
     async def is_still(self, thread: StoredThread) -> bool:
         """Whether a thread was neither removed nor created anew since it was read."""
@@ -234,6 +245,10 @@ class Registry:
         # thread again after the request's clean-up has removed it.
         await shielded(lambda: self._store.aput(NAMESPACE, thread.thread_id, value))
         return replace(thread, registered=True)
+
+
+async def at_once() -> None:
+    """Wait for labels that are durable already."""
 
 
 def moment() -> str:

@@ -154,7 +154,7 @@ class _Session:
         watch = AccessWatch(self._ask_again, self._server.access.reauthorize_s)
         async with anyio.create_task_group() as group:
             self._watch = watch
-            group.start_soon(watch)
+            watch.begin(group)
             try:
                 with watch.scope:
                     while True:
