@@ -324,11 +324,13 @@ class _PGQueuerLink:
 
     async def _leave(self) -> None:
         """Disconnect; hints that no call of `take` has got are free for others."""
-        if left := self._parcel.all():
-            with suppress(StorageError):
-                await self._answered(partial(self._requeue, left))
-        self._has_left = True
-        await self._disconnect()
+        try:
+            if left := self._parcel.all():
+                with suppress(StorageError):
+                    await self._answered(partial(self._requeue, left))
+        finally:  # a close that is cut off, too
+            self._has_left = True
+            await self._disconnect()
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
         queries = await self._connected()

@@ -1,5 +1,6 @@
 """PGQueuerDispatcher whose server falls silent, or breaks its connections."""
 
+import asyncio
 import os
 import zlib
 from contextlib import asynccontextmanager
@@ -145,4 +146,29 @@ async def test_a_call_that_comes_while_it_closes_leaves_no_connection(postgres, 
         await link._thread.call(link._leave)  # noqa: SLF001 - the last step of closing
         with pytest.raises(StorageError):
             await link.announce(one())
+        assert link._used is None  # noqa: SLF001
+
+
+async def test_a_close_that_is_cut_off_leaves_no_connection(postgres, schema, monkeypatch):
+    """
+    The link disconnects also if its last step is cancelled while it gives hints back.
+    """
+    began = Mailbox()
+
+    async def hangs(_):
+        began.put(None)
+        await asyncio.get_running_loop().create_future()
+
+    async with linked(postgres, schema) as (link, _):
+        used = link._used  # noqa: SLF001
+        link._parcel.put(one())  # noqa: SLF001
+        with monkeypatch.context() as patched:
+            patched.setattr(link, "_requeue", hangs)
+            async with anyio.create_task_group() as group:
+                group.start_soon(link._thread.call, link._leave)  # noqa: SLF001
+                await began.get()
+                group.cancel_scope.cancel()
+            with anyio.fail_after(PATIENCE_S):
+                while not used.closed:  # noqa: ASYNC110 - its thread does it
+                    await anyio.sleep(0.01)
         assert link._used is None  # noqa: SLF001
