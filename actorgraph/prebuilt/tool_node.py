@@ -233,19 +233,19 @@ class ToolNode:
         """Run the called tools; see `ainvoke`."""
         return await self.ainvoke(state)
 
-    def unknown_calls(self, given: Any) -> list[tuple[str, str]]:
+    def unknown_calls(self, input_value: Any) -> list[tuple[str, str]]:
         """List the calls in an input that no tool answers: (key of the kept result, name).
 
         None where the program's wrapper of calls may answer them by other tools.
         """
         if self._wrap is not None or self._awrap is not None:
             return []
-        if isinstance(given, Mapping) and given.get("__type") == WITH_CONTEXT:
-            calls: list[Any] = [given["tool_call"]]
-        elif _are_calls(given):
-            calls = cast("list[Any]", given)
+        if isinstance(input_value, Mapping) and input_value.get("__type") == WITH_CONTEXT:
+            calls: list[Any] = [input_value["tool_call"]]
+        elif _are_calls(input_value):
+            calls = cast("list[Any]", input_value)
         else:
-            message = last_ai(messages_of(given, self._key))
+            message = last_ai(messages_of(input_value, self._key))
             calls = [] if message is None else tool_calls_of(message)
         return [
             (result_key(place, call), call["name"])

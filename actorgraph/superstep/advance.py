@@ -162,8 +162,8 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     # Other tasks of the superstep are unfinished: this task's row is saved alone, so that a crash
     # does not run it again. The last task's row travels with the checkpoint that it completes.
     if state.running or state.due or state.interrupted or state.outcome:
-        kept = rows_to_send(state, *entries)
-        effects: list[Effect] = [save(state, ledger=kept)] if kept else []
+        rows = rows_to_send(state, *entries)
+        effects: list[Effect] = [save(state, ledger=rows)] if rows else []
         chunks.hold_update(state, task, result)
         return effects + continue_run(state)
     return _end_superstep(state, task, result, entries)
@@ -206,8 +206,8 @@ def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
     if not state.running and not (state.due and state.outcome is None):
         state.unflushed.extend(rows if state.has_saver else ())
         return []
-    kept = rows_to_send(state, *rows)
-    return [save(state, ledger=kept)] if kept else []
+    unsent = rows_to_send(state, *rows)
+    return [save(state, ledger=unsent)] if unsent else []
 
 
 def _on_save_failure(state: RunState, number: int, error: BaseException) -> list[Effect]:
@@ -246,7 +246,7 @@ def _end_superstep(
         if state.has_saver:
             state.unflushed.extend((*entries, *error_rows(state, None, error)))
         return end_run(state, Failed(error))
-    kept = rows_to_send(state, *entries)
+    rows = rows_to_send(state, *entries)
     tasks = new_superstep(state, "loop", changed)
     # In exit mode rows wait here; this superstep is complete, so its values contain them.
     state.unflushed = []
@@ -257,7 +257,7 @@ def _end_superstep(
         # The last superstep's save carries the final status too: no further write at the end.
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
-        effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
+        effects.append(save(state, ledger=rows, checkpoints=(point,), ends=ends))
     # Chunks are queued after the save, so that in sync mode they wait for this checkpoint.
     if policy.modes:
         chunks.hold_update(state, last, result, folded=True)
@@ -414,16 +414,16 @@ def _start_due(state: RunState) -> list[Effect]:
         if task is None:
             break
         try:
-            given = input_of(state, task)
+            input_value = input_of(state, task)
         except InvalidUpdateError as error:
             return [*effects, *end_run(state, Failed(error))]
         if state.policy.modes:
-            chunks.hold_start(state, task, given)
+            chunks.hold_start(state, task, input_value)
         state.running[task.id] = task
         if state.handled and task.id in state.handled:
-            effects.append(StartHandler(task, given, state.handled[task.id]))
+            effects.append(StartHandler(task, input_value, state.handled[task.id]))
         else:
-            effects.append(StartTask(task, given))
+            effects.append(StartTask(task, input_value))
     return effects
 
 

@@ -95,16 +95,16 @@ def check_resume(
     """
     waiting = {question.id: question for question in asked}
     if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
-        given = {key: resume[key] for key in resume if key in waiting}
-        if resume and not given and (asked or not waits):
+        by_id = {key: resume[key] for key in resume if key in waiting}
+        if resume and not by_id and (asked or not waits):
             raise not_waiting(thread_id, sorted(resume), sorted(waiting))
     elif len(asked) > 1:
         raise several_wait(thread_id, list(waiting))
     elif not asked and not waits:
         raise not_waiting(thread_id)
     else:
-        given = dict.fromkeys(waiting, resume)
-    for identifier, answer in given.items():
+        by_id = dict.fromkeys(waiting, resume)
+    for identifier, answer in by_id.items():
         _check_fits(waiting[identifier], answer, refusal)
 
 
@@ -121,7 +121,7 @@ def _check_fits(question: Interrupt, answer: Any, refusal: Refusal) -> None:
 
 
 def check_answers(
-    given: Mapping[str, Any],
+    by_id: Mapping[str, Any],
     asked: Iterable[Interrupt],
     thread_id: str,
     refusal: Refusal = by_schema,
@@ -129,22 +129,22 @@ def check_answers(
     """Check answers before a run is accepted that brings them.
 
     Args:
-        given: interrupt id -> answer.
+        by_id: interrupt id -> answer.
         asked: the questions of the thread that wait.
         refusal: judges an answer.
     Raises:
-        UnknownInterruptError: `given` is empty, or a key isn't the id of a question.
+        UnknownInterruptError: `by_id` is empty, or a key isn't the id of a question.
         AlreadyResumedError: a question doesn't wait any more: it was answered, or the thread went
             on without it.
         InvalidResumeError: an answer doesn't fit its question's `response_schema`.
     """
     waiting = {question.id: question for question in asked}
     do = "take the ids from get_state(config).interrupts"
-    if not given:
+    if not by_id:
         raise UnknownInterruptError(
             "the answers name no interrupt", do=do, reason="empty_map", pending_ids=tuple(waiting)
         )
-    for identifier, answer in given.items():
+    for identifier, answer in by_id.items():
         if not is_interrupt_id(identifier):
             raise UnknownInterruptError(
                 f"{identifier!r} is not the id of an interrupt; thread {thread_id!r} waits for "
@@ -160,20 +160,20 @@ def check_answers(
         _check_fits(question, answer, refusal)
 
 
-def with_answers(command: Any, given: Mapping[str, Any]) -> Command[Any]:
+def with_answers(command: Any, by_id: Mapping[str, Any]) -> Command[Any]:
     """Add answers by id to a Command, or make one.
 
     Raises:
         InvalidConfigError: it has an answer already, or isn't a Command.
     """
     if command is None:
-        return Command(resume=dict(given))
+        return Command(resume=dict(by_id))
     if not isinstance(command, Command) or cast("Command[Any]", command).resume is not None:
         raise InvalidConfigError(
             "an answer is given twice: by answers= and without an id",
             do="pass answers={id: answer}, and a Command for an update or a goto only",
         )
-    return replace(cast("Command[Any]", command), resume=dict(given))
+    return replace(cast("Command[Any]", command), resume=dict(by_id))
 
 
 def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> AnswerRows:
@@ -242,12 +242,12 @@ def _rows(
     own_ids = pending.own_ids(task, len(attempt.answers) + len(attempt.interrupts))
     own = [i for i in attempt.interrupts if i.id in own_ids]
     below = {i.id: resume[i.id] for i in attempt.interrupts if _is_below(i, own_ids, resume)}
-    given = [resume[i.id] for i in own if i.id in resume]
-    if any(i.id not in resume for i in own[: len(given)]):
+    own_answers = [resume[i.id] for i in own if i.id in resume]
+    if any(i.id not in resume for i in own[: len(own_answers)]):
         raise out_of_order(task.name)
     rows: list[LedgerEntry] = []
-    if given:
-        rows.append(control_entry(state, task, RESUME, [*attempt.answers, *given]))
+    if own_answers:
+        rows.append(control_entry(state, task, RESUME, [*attempt.answers, *own_answers]))
     if below:
         rows.append(control_entry(state, task, ROUTED, below))
     return rows
@@ -283,25 +283,27 @@ def out_of_order(name: str) -> UnknownInterruptError:
 
 
 def already_resumed(
-    state: RunState, given: Sequence[str] = (), asking: Sequence[str] = ()
+    state: RunState, answered: Sequence[str] = (), asking: Sequence[str] = ()
 ) -> AlreadyResumedError:
     """Make the error for an answer without an open question.
 
     Args:
-        given: the ids that the answer names.
+        answered: the ids that the answer names.
         asking: those of the open questions.
     """
-    return not_waiting(state.thread_id, given, asking)
+    return not_waiting(state.thread_id, answered, asking)
 
 
 def not_waiting(
-    thread_id: str, given: Sequence[str] = (), asking: Sequence[str] = ()
+    thread_id: str, answered: Sequence[str] = (), asking: Sequence[str] = ()
 ) -> AlreadyResumedError:
     """As `already_resumed`, of a thread by its id."""
     what = f"no question of thread {thread_id!r} waits for this answer"
     do = "read get_state(config).interrupts to see what waits; None goes on without an answer"
     if asking:
-        what += f": no open question has the id {given[0]!r}; it was answered, or is not of this "
+        what += (
+            f": no open question has the id {answered[0]!r}; it was answered, or is not of this "
+        )
         what += "thread"
         more = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
         do = f"answer an open one: Command(resume={{{asking[0]!r}: ...}}){more}; they are in "

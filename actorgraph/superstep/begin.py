@@ -40,13 +40,13 @@ from actorgraph.values.ids import TaskId, as_text
 from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, TaskResult, Write
 
 
-def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
+def begin(state: RunState, restored: Restored | None, input_value: Any) -> list[Effect]:
     """Make the first effects of a run.
 
     Args:
         state: new. Takes over the contents of `restored`.
         restored: the checkpoint to start from, or None for a thread that has none.
-        given: the input; None to go on; a Command.
+        input_value: the input; None to go on; a Command.
     Raises:
         EmptyInputError: the input is None, and the thread has nothing to go on with.
         AlreadyResumedError, UnknownInterruptError: the Command's answer fits no question.
@@ -55,16 +55,16 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
     if restored is not None and not restored.id:
         # A run in exit mode claimed a new thread and died: only its input is stored.
         unsaved = restored.claim.input if restored.claim else None
-        restored, given = None, unsaved if given is None else given
+        restored, input_value = None, unsaved if input_value is None else input_value
     if restored is not None:
         restore(state, restored)
         if state.nested is not None and continues_stored(state.nested, restored):
             rows, _ = routed_answers(state, restored, state.nested.routed)
             return go_on_with(state, restored, tuple(rows))
-    if isinstance(given, Command):
-        return _from_command(state, restored, given)
-    if given is not None:
-        return _from_input(state, restored, given)
+    if isinstance(input_value, Command):
+        return _from_command(state, restored, input_value)
+    if input_value is not None:
+        return _from_input(state, restored, input_value)
     if restored is None:
         raise _nothing(state)
     if is_replay(restored):
@@ -86,8 +86,8 @@ def begin_named(state: RunState, restored: Restored) -> list[Effect]:
     routed = state.nested.routed
     if is_replay(restored):
         known = asked_at(state, restored)
-        given = {identifier: routed[identifier] for identifier in known if identifier in routed}
-        return replay(state, restored, (), given or None)
+        by_id = {identifier: routed[identifier] for identifier in known if identifier in routed}
+        return replay(state, restored, (), by_id or None)
     rows, _ = routed_answers(state, restored, routed)
     return go_on_with(state, restored, tuple(rows))
 
@@ -120,18 +120,18 @@ def restore(state: RunState, restored: Restored) -> None:
         apply_command(state, writes)
 
 
-def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
+def _from_input(state: RunState, restored: Restored | None, input_value: Any) -> list[Effect]:
     head, plan, start = state.head, state.plan, state.plan.start
     begins = is_fresh(state) and bool(plan.defaults)
-    if type(given) is dict and not start.bare:
-        given = _with_plain_keys(given)
-    first = first_writes(state, given)
-    update = given if plan.entry is not None else input_update(state, given)
+    if type(input_value) is dict and not start.bare:
+        input_value = _with_plain_keys(input_value)
+    first = first_writes(state, input_value)
+    update = input_value if plan.entry is not None else input_update(state, input_value)
     ran = [TaskWrites(INPUT, (), first)]
     if head is not None:  # on a new thread nothing is due
         ran = [*_discarded(state, restored), *ran]
     changed = apply(state, ran)
-    kept = keep_defaults(state, update) if begins else ()
+    default_keys = keep_defaults(state, update) if begins else ()
     tasks = new_superstep(state, "input", changed)
     if state.policy.modes:
         chunks.hold_checkpoint(state, tasks)
@@ -141,10 +141,10 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
     moves = not start.branches and state.plan.entry is None
     if moves:
         nested = state.nested is not None
-        made, state.dropped = writes_of(plan, start, update, nested=nested)
+        writes, state.dropped = writes_of(plan, start, update, nested=nested)
         if state.plan.stamps:
-            made = stamped(state.plan, made, tasks[0].id)
-        result = TaskResult(tasks[0].id, tuple(made))
+            writes = stamped(state.plan, writes, tasks[0].id)
+        result = TaskResult(tasks[0].id, tuple(writes))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
         changed = apply(state, [TaskWrites(START, tasks[0].triggers, result.writes)])
         tasks = new_superstep(state, "loop", changed)
@@ -152,7 +152,7 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
     effects: list[Effect] = []
     if state.has_saver and (keeps or state.nested is None or state.nested.claims):
         mode = state.policy.durability.value
-        claim = ClaimIntent(head, mode, None if keeps else given, not keeps)
+        claim = ClaimIntent(head, mode, None if keeps else input_value, not keeps)
         ends = "success" if keeps and not tasks else None
         points = tuple(stored)
         effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
@@ -161,18 +161,18 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
         if state.held:
             chunks.hold_behind_save(state)
     if moves:
-        chunks.hold_values(state, changed.union(kept) if kept else changed)
+        chunks.hold_values(state, changed.union(default_keys) if default_keys else changed)
         if state.policy.modes:
             chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
 
 
-def _with_plain_keys(given: dict[Any, Any]) -> dict[Any, Any]:
+def _with_plain_keys(input_value: dict[Any, Any]) -> dict[Any, Any]:
     """Return an input with keys of plain text: they are stored."""
-    for key in given:
+    for key in input_value:
         if type(key) is not str:
-            return dict(pairs_of(given))
-    return given
+            return dict(pairs_of(input_value))
+    return input_value
 
 
 def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
@@ -192,13 +192,13 @@ def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
     tasks = in_path_order(with_handlers(state, due, known))
     ended: list[TaskWrites] = []
     for task in tasks:
-        made = known[task.id].writes if task.id in known else None
-        kept = tuple(write for write in made or () if write[0] in keeping)
-        ended.append(TaskWrites(task.name, task.triggers, kept))
+        writes = known[task.id].writes if task.id in known else None
+        remaining = tuple(write for write in writes or () if write[0] in keeping)
+        ended.append(TaskWrites(task.name, task.triggers, remaining))
     return ended
 
 
-def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
+def first_writes(state: RunState, input_value: Any) -> tuple[Write, ...]:
     """Make the writes of an input.
 
     Raises:
@@ -207,11 +207,11 @@ def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
     """
     start = state.plan.start
     if state.plan.entry is None:
-        if type(given) is not dict:  # a dict is an update
-            list(updates_in(start, given))
-        return ((START, given),)
+        if type(input_value) is not dict:  # a dict is an update
+            list(updates_in(start, input_value))
+        return ((START, input_value),)
     nested = state.nested is not None
-    writes, state.dropped = writes_of(state.plan, start, given, nested=nested)
+    writes, state.dropped = writes_of(state.plan, start, input_value, nested=nested)
     if not writes:
         raise EmptyInputError(
             f"Received no input for {sorted(start.writes)}", do="pass a dict with one of these keys"
@@ -237,8 +237,8 @@ def _from_command(
     update = by_names(state.plan, command.update)
     if restored is None:
         update = first_update(state, command.update)
-    given = updates_in(state.plan.start, update)
-    writes: list[Write] = stamped(state.plan, given, f"{as_text(state.checkpoint)}:{index}")
+    updates = updates_in(state.plan.start, update)
+    writes: list[Write] = stamped(state.plan, updates, f"{as_text(state.checkpoint)}:{index}")
     writes.extend(routes(state.plan, "the input", command.goto))
     if restored is None:
         if not writes:

@@ -87,24 +87,24 @@ def call_place(
         while _stored_at(state, _places(state, base, caller, (key, behind), dropped), caller):
             behind += 1
         if behind > number:
-            made = _places(state, base, caller, (key, behind), names)
-            number = behind if _stored_at(state, made, caller) else number
-    made = _places(state, base, caller, (key, number), names)
-    found = _stored_at(state, made, caller) or made[0]
-    renamed = found.name != name or caller.stored is not None
-    return number, TaskId(found.id), found if renamed else None
+            places = _places(state, base, caller, (key, behind), names)
+            number = behind if _stored_at(state, places, caller) else number
+    places = _places(state, base, caller, (key, number), names)
+    stored = _stored_at(state, places, caller) or places[0]
+    renamed = stored.name != name or caller.stored is not None
+    return number, TaskId(stored.id), stored if renamed else None
 
 
 def _places(
     state: RunState, base: bytes, caller: Task, place: tuple[str, int], names: Iterable[str]
 ) -> list[StoredPlace]:
     """The places that a caller's n-th call has under several names."""
-    made: list[StoredPlace] = []
+    places: list[StoredPlace] = []
     for name in names:
         path = (PUSH, *stored_path(caller), place[1], name, CALL)
         where = (state.namespace, caller.id, place[0], path_key(path))
-        made.append(StoredPlace(task_id(base, *where), name, path))
-    return made
+        places.append(StoredPlace(task_id(base, *where), name, path))
+    return places
 
 
 def _stored_at(state: RunState, places: list[StoredPlace], caller: Task) -> StoredPlace | None:
@@ -413,8 +413,8 @@ def _pass_to_caller(state: RunState, calls: OpenCalls, task: Task, event: Ending
 
 
 def _save(state: RunState, *rows: LedgerEntry) -> list[Effect]:
-    kept = rows_to_send(state, *rows)
-    return [save(state, ledger=kept)] if kept else []
+    unsent = rows_to_send(state, *rows)
+    return [save(state, ledger=unsent)] if unsent else []
 
 
 def _hold_start(state: RunState, task: Task) -> None:
@@ -442,10 +442,10 @@ def on_step(state: RunState, event: StepKept) -> list[Effect]:
     if state.outcome is not None:  # the effect has taken place, so the final save must hold it
         state.unflushed.extend((row,) if state.has_saver else ())
         return [AnswerCall(identifier, event.value)]
-    kept = rows_to_send(state, row)
-    if not kept:
+    rows = rows_to_send(state, row)
+    if not rows:
         return [AnswerCall(identifier, event.value)]
-    effect = save(state, ledger=kept)
+    effect = save(state, ledger=rows)
     if state.steps is None:
         state.steps = deque()
     state.steps.append((effect.number, identifier))

@@ -114,7 +114,7 @@ def hold_preview(state: RunState, ran: Sequence[TaskWrites]) -> None:
         return
     # `apply` changes the state that it is given, and this superstep is not over: its parts are
     # replaced by copies while it runs. An in-place reducer must not change the real values.
-    kept = (state.values, state.versions, state.seen, state.max_version, state.dirty)
+    before = (state.values, state.versions, state.seen, state.max_version, state.dirty)
     state.values = {k: copied(v) for k, v in state.values.items()}
     state.versions, state.seen, state.dirty = dict(state.versions), {}, set()
     try:
@@ -123,7 +123,7 @@ def hold_preview(state: RunState, ran: Sequence[TaskWrites]) -> None:
     except Exception:  # noqa: BLE001 - a reducer's error is raised when the superstep ends
         return
     finally:
-        state.values, state.versions, state.seen, state.max_version, state.dirty = kept
+        state.values, state.versions, state.seen, state.max_version, state.dirty = before
     if wants(state, "values"):
         hold(state, "values", state.preview)
 
@@ -157,8 +157,8 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
             update["__metadata__"] = {"cached": True}  # as LangGraph marks them
         hold(state, "updates", update)
     if not state.policy.modes.isdisjoint(_SHOW_TASKS):
-        made = grouped(state.plan.state_keys, result.writes)
-        hold_task(state, task, result=made, folded=folded)
+        by_channel = grouped(state.plan.state_keys, result.writes)
+        hold_task(state, task, result=by_channel, folded=folded)
 
 
 def hold_restored(state: RunState) -> None:
@@ -212,14 +212,14 @@ def result_of(plan: Plan, writes: Sequence[Write]) -> Any:
     return grouped(plan.state_keys, writes)
 
 
-def hold_start(state: RunState, task: Task, given: Any) -> None:
+def hold_start(state: RunState, task: Task, input_value: Any) -> None:
     """Queue the `tasks` chunk of a task that starts."""
     if state.policy.modes.isdisjoint(_SHOW_TASKS) or state.plan.callable[task.name].hidden:
         return
     payload: dict[str, Any] = {
         "id": task.id,
         "name": task.name,
-        "input": given,
+        "input": input_value,
         "triggers": task.triggers,
     }
     metadata = _metadata(state, task)

@@ -105,15 +105,15 @@ def in_order(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
 
 def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
     """Collect one superstep's writes to a channel: each Command's, then those of all tasks."""
-    found: list[list[Any]] = []
+    grouped: list[list[Any]] = []
     tasks: list[Any] = []
     for row in in_order(ledger):
         writes = [value for name, value in row.writes if name == channel]
         if row.task != NULL_TASK:
             tasks.extend(writes)
         elif writes:
-            found.append(writes)
-    return [*found, tasks] if tasks else found
+            grouped.append(writes)
+    return [*grouped, tasks] if tasks else grouped
 
 
 def refolded(rule: Channel[Any], name: str, value: Any, supersteps: Iterable[Sequence[Any]]) -> Any:

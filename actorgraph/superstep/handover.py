@@ -45,7 +45,7 @@ def hand_over_of(state: RunState) -> HandOver | None:
     for task in in_path_order(state.tasks[i] for i in results):
         writes = results[task.id].writes
         parts.extend(_parts_of(state.plan, writes))
-        own = [made for _, made in commands_in(writes)]
+        own = [target for _, target in commands_in(writes)]
         made_for.extend(own)
         nodes.extend([task.name] * len(own))
     return HandOver(tuple(parts), state.namespace, tuple(made_for), tuple(nodes))
@@ -56,13 +56,13 @@ def commands_in(writes: Iterable[Write]) -> Iterable[tuple[Command[Any], MadeFor
     for channel, value in writes:
         if channel == HANDED_UP:
             update, goto, *more = value
-            made = MadeFor(*more[0]) if more else MadeFor()
-            yield Command(graph=Command.PARENT, update=update, goto=goto), made
+            target = MadeFor(*more[0]) if more else MadeFor()
+            yield Command(graph=Command.PARENT, update=update, goto=goto), target
 
 
-def made_for(writes: Iterable[Write], made: MadeFor) -> list[Write]:
+def made_for(writes: Iterable[Write], target: MadeFor) -> list[Write]:
     """Note in a task's writes which version of the graph above its Commands are made for."""
-    note = [made.migrations, made.converted]
+    note = [target.migrations, target.converted]
     return [(c, [*value[:2], note]) if c == HANDED_UP else (c, value) for c, value in writes]
 
 
@@ -88,9 +88,9 @@ def joined(error: BaseException) -> ParentCommand | None:
     if not isinstance(error, BaseExceptionGroup):
         return None
     group = cast("BaseExceptionGroup[BaseException]", error)
-    found = [joined(part) for part in group.exceptions]
-    known = [part for part in found if part is not None]
-    if len(known) < len(found):
+    commands = [joined(part) for part in group.exceptions]
+    known = [part for part in commands if part is not None]
+    if len(known) < len(commands):
         return None
     known.sort(key=_number)  # a group has them in the order in which they were raised
     parts: list[Command[Any] | Beside] = []
@@ -179,15 +179,15 @@ def received(
     taken: set[str] = set()
     for command in commands if len(parts) > len(commands) else ():
         taken.update(key for key, _ in pairs_in(command.update) or ())
-    made: list[Command[Any]] = []
+    results: list[Command[Any]] = []
     for part in parts:
         if isinstance(part, Command):
-            made.append(replace(part, graph=None))
+            results.append(replace(part, graph=None))
         elif part.key in node.writes and node.shape is None and _goes_up(plan, part, taken):
             value = _with_calls(part, values, commands)
             if value is not None:
-                made.append(Command(update=value if part.key == ROOT else {part.key: value}))
-    return made
+                results.append(Command(update=value if part.key == ROOT else {part.key: value}))
+    return results
 
 
 def _check_single(
@@ -222,17 +222,17 @@ def _folds(plan: Plan, key: str) -> bool:
 def _with_calls(part: Beside, values: Mapping[str, Any], commands: Sequence[Command[Any]]) -> Any:
     """Leave out answers whose tool calls the graph above has not got; None if nothing is left."""
     several = isinstance(part.value, (list, tuple))
-    given = cast("Sequence[Any]", part.value) if several else (part.value,)
-    if not any(_answered(message) for message in given):
+    messages = cast("Sequence[Any]", part.value) if several else (part.value,)
+    if not any(_answered(message) for message in messages):
         return part.value
     above = [values.get(part.key)]
     for command in commands:
         above.extend(v for key, v in pairs_in(command.update) or () if key == part.key)
     known = {call for value in above for call in _calls_in(value)}
-    kept = [message for message in given if _answered(message) in (None, *known)]
-    if not kept:
+    remaining = [message for message in messages if _answered(message) in (None, *known)]
+    if not remaining:
         return None
-    return kept if several else kept[0]
+    return remaining if several else remaining[0]
 
 
 def _calls_in(value: Any) -> Iterable[Any]:

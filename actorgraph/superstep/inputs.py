@@ -26,25 +26,25 @@ def is_fresh(state: RunState) -> bool:
     return not state.versions
 
 
-def by_names(plan: Plan, given: Any, *, nested: bool = False) -> Any:
+def by_names(plan: Plan, input_value: Any, *, nested: bool = False) -> Any:
     """Return an update from outside with names of keys in place of their aliases.
 
     Args:
-        given: an update in any form, or a Command with one; only a dict has aliases.
+        input_value: an update in any form, or a Command with one; only a dict has aliases.
         nested: whether it is the state of a parent graph, in which an alias that is also the name
             of a key is the name.
     """
     if plan.outside is None:
-        return given
-    if isinstance(given, Command):
-        command = cast("Command[Any]", given)
+        return input_value
+    if isinstance(input_value, Command):
+        command = cast("Command[Any]", input_value)
         return replace(command, update=by_names(plan, command.update, nested=nested))
-    if not isinstance(given, Mapping):
-        return given
-    return by_name(plan.outside, cast("Mapping[Any, Any]", given), outside=not nested)
+    if not isinstance(input_value, Mapping):
+        return input_value
+    return by_name(plan.outside, cast("Mapping[Any, Any]", input_value), outside=not nested)
 
 
-def first_update(state: RunState, given: Any) -> Any:
+def first_update(state: RunState, input_value: Any) -> Any:
     """Return the first input of a thread as an update by names.
 
     An object gives all of its fields, also those that were not set; as the state of a parent only
@@ -52,27 +52,27 @@ def first_update(state: RunState, given: Any) -> Any:
     out: the default is there already.
     """
     plan, nested = state.plan, state.nested is not None
-    given = by_names(plan, given, nested=nested)
-    if isinstance(given, (dict, list, tuple)) or plan.start.bare:
-        return given
-    fields = written_by(given) if nested else all_of(given)
+    input_value = by_names(plan, input_value, nested=nested)
+    if isinstance(input_value, (dict, list, tuple)) or plan.start.bare:
+        return input_value
+    fields = written_by(input_value) if nested else all_of(input_value)
     if fields is None:
-        return given
+        return input_value
     begins = plan.defaults
     return {k: v for k, v in fields if not (k in begins and begins[k].is_same(v))}
 
 
-def input_update(state: RunState, given: Any) -> Any:
+def input_update(state: RunState, input_value: Any) -> Any:
     """Return a run's input as an update by names; on a new thread it takes its defaults' place."""
     plan = state.plan
-    update = given
+    update = input_value
     if is_fresh(state):
-        if plan.outside is not None or type(given) is not dict:
-            update = first_update(state, given)
+        if plan.outside is not None or type(input_value) is not dict:
+            update = first_update(state, input_value)
         if plan.defaults:
             clear_defaults(state, update)
     elif plan.outside is not None:
-        update = by_names(plan, given, nested=state.nested is not None)
+        update = by_names(plan, input_value, nested=state.nested is not None)
     return update
 
 
@@ -100,14 +100,14 @@ def unknown_keys(does: str, keys: Sequence[Any], channels: Sequence[str]) -> lis
         channels: the names that there are.
     """
     shown_keys = keys if len(keys) <= UNKNOWN_MAX else keys[: UNKNOWN_MAX - 1]
-    found = [
+    problems = [
         f"{does} {key!r}, which is not a channel of this graph ({did_you_mean(str(key), channels)})"
         for key in shown_keys
     ]
-    if len(found) < len(keys):
-        rest = len(keys) - len(found)
-        found.append(f"{does} {rest} more keys that are not channels of this graph")
-    return found
+    if len(problems) < len(keys):
+        rest = len(keys) - len(problems)
+        problems.append(f"{does} {rest} more keys that are not channels of this graph")
+    return problems
 
 
 UNKNOWN_MAX = 10
@@ -132,15 +132,15 @@ def keep_defaults(state: RunState, update: Any) -> list[str]:
 
     Returns: these keys, which have changed.
     """
-    given = set(keys_in(update))
-    free = [k for k in state.plan.defaults if k not in given and k not in state.versions]
-    kept = [k for k in free if k in state.values and not state.plan.defaults[k].is_none]
-    for key in kept:
+    updated = set(keys_in(update))
+    free = [k for k in state.plan.defaults if k not in updated and k not in state.versions]
+    default_keys = [k for k in free if k in state.values and not state.plan.defaults[k].is_none]
+    for key in default_keys:
         state.versions[key] = state.max_version
     if state.has_saver:
-        state.dirty.update(kept)
-        state.whole |= state.plan.deltas.intersection(kept)
-    return kept
+        state.dirty.update(default_keys)
+        state.whole |= state.plan.deltas.intersection(default_keys)
+    return default_keys
 
 
 def keys_in(update: Any) -> list[Any]:
@@ -154,7 +154,7 @@ def keys_in(update: Any) -> list[Any]:
     return [key for key, _ in written_by(update) or ()]
 
 
-def update_by_names(state: RunState, node: NodePlan | None, given: Any) -> Any:
+def update_by_names(state: RunState, node: NodePlan | None, input_value: Any) -> Any:
     """Return an update from outside of a run by names of keys.
 
     The first one of a thread, if it has no node as its author, makes the state as an input does.
@@ -163,14 +163,14 @@ def update_by_names(state: RunState, node: NodePlan | None, given: Any) -> Any:
         node: its author, or None.
     """
     if is_fresh(state) and (node is None or node is state.plan.start):
-        update = first_update(state, given)
+        update = first_update(state, input_value)
         clear_defaults(state, update)
         return update
-    return by_names(state.plan, given, nested=True)
+    return by_names(state.plan, input_value, nested=True)
 
 
-def start_input(state: RunState, given: Any) -> Any:
+def start_input(state: RunState, input_value: Any) -> Any:
     """Return the input that the hidden node START moves into the state, by names of keys."""
     if state.step == FIRST_STEP:
-        return first_update(state, given)
-    return by_names(state.plan, given, nested=state.nested is not None)
+        return first_update(state, input_value)
+    return by_names(state.plan, input_value, nested=state.nested is not None)

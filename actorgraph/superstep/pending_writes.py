@@ -55,13 +55,13 @@ class Attempt(msgspec.Struct):
 
 def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     """Read the attempt of every task in the ledger, by task id; rows without a task are skipped."""
-    found: dict[str, Attempt] = {}
+    by_task: dict[str, Attempt] = {}
     newest: dict[str, dict[int, StoredWrite]] = {}
     routed: list[StoredWrite] = []
     for row in ledger:
         if row.task == NULL_TASK:
             continue
-        attempt = found.setdefault(row.task, Attempt(path=row.path))
+        attempt = by_task.setdefault(row.task, Attempt(path=row.path))
         if row.index >= 0:
             own = tuple(w for w in row.writes if w[0] != NO_WRITES)
             attempt.writes = (attempt.writes or ()) + own
@@ -73,13 +73,13 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
         known = controls.get(row.index)
         if known is None or known.generation <= row.generation:
             controls[row.index] = row
-    for task, attempt in found.items():
+    for task, attempt in by_task.items():
         _read_controls(attempt, newest.get(task, {}))
     for row in sorted(routed, key=_generation):
-        merged = {**found[row.task].routed, **row.writes[0][1]}
+        merged = {**by_task[row.task].routed, **row.writes[0][1]}
         # None takes a refused answer back.
-        found[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
-    return found
+        by_task[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
+    return by_task
 
 
 def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:

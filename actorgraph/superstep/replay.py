@@ -82,7 +82,7 @@ def replay(
     Raises:
         UnknownInterruptError, AlreadyResumedError: the answer fits no question.
     """
-    given = given_answers(state, restored, resume)
+    answers = given_answers(state, restored, resume)
     head, old = state.head, due_tasks(state, None)
     state.has_output = True
     if not old and not writes:
@@ -93,8 +93,8 @@ def replay(
     state.seen[INTERRUPT] = dict(state.versions)
     new_superstep(state, "fork", changed)
     tasks = due_tasks(state, None)
-    state.bare_answer = list(given.bare)
-    entries = carried(state, tasks, given)
+    state.bare_answer = list(answers.bare)
+    entries = carried(state, tasks, answers)
     restore_tasks(state, tasks, (), entries)
     effects: list[Effect] = []
     if state.has_saver:
@@ -148,7 +148,7 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> ReplayAns
 def asked_at(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
     """Find the questions that the tasks of a checkpoint have asked, by id."""
     known = pending.attempts(restored.ledger)
-    found: dict[str, _AskedQuestion] = {}
+    questions: dict[str, _AskedQuestion] = {}
     for task in due_tasks(state, None):
         attempt = known.get(task.id)
         if attempt is None:
@@ -157,8 +157,8 @@ def asked_at(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
         first = min((own[i.id] for i in attempt.interrupts if i.id in own), default=0)
         for question in attempt.interrupts:
             number = own.get(question.id)
-            found[question.id] = _AskedQuestion(task, number, attempt.answers[:first])
-    return found
+            questions[question.id] = _AskedQuestion(task, number, attempt.answers[:first])
+    return questions
 
 
 def _given(
@@ -184,15 +184,15 @@ def _given(
     return ReplayAnswers(own, tuple(below))
 
 
-def carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[LedgerEntry, ...]:
+def carried(state: RunState, tasks: list[Task], answers: ReplayAnswers) -> tuple[LedgerEntry, ...]:
     """Make rows of answers that tasks begin with, so that a crash doesn't lose them."""
     rows = [
-        control_entry(state, task, RESUME, list(given.own[task.name, task.path]))
+        control_entry(state, task, RESUME, list(answers.own[task.name, task.path]))
         for task in tasks
-        if (task.name, task.path) in given.own
+        if (task.name, task.path) in answers.own
     ]
-    if given.bare:
-        rows.append(control_entry(state, None, RESUME, list(given.bare)))
+    if answers.bare:
+        rows.append(control_entry(state, None, RESUME, list(answers.bare)))
     return tuple(rows)
 
 

@@ -213,8 +213,8 @@ def fields_of(update: Any, folds: frozenset[str] = frozenset()) -> list[tuple[st
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
     """Make the writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
-    for given in targets:
-        target = given if isinstance(given, str) else BRIDGE.adapt(given)
+    for item in targets:
+        target = item if isinstance(item, str) else BRIDGE.adapt(item)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:

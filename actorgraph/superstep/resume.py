@@ -138,21 +138,21 @@ def restore_tasks(
             state.tasks[task.id] = task
             take_back_failure(state, task, attempt)
             continue
-        given = tuple(fresh.get(task.id, attempt.answers))
+        answers = tuple(fresh.get(task.id, attempt.answers))
         below = {**attempt.routed, **routed.get(task.id, {})}
         ready = task
-        if given or below:
-            ready = msgspec.structs.replace(task, answers=given, routed=below)
+        if answers or below:
+            ready = msgspec.structs.replace(task, answers=answers, routed=below)
         state.tasks[task.id] = ready
         if attempt.writes is not None:
-            state.results[task.id] = TaskResult(task.id, attempt.writes, given)
+            state.results[task.id] = TaskResult(task.id, attempt.writes, answers)
         else:
             state.due.append(ready)
     for identifier, path, writes in state.left:
         # With START's name, as the graph has no such node: it is hidden, and its writes count.
-        made = TaskId(identifier)
-        state.tasks[made] = Task(made, state.plan.start.name, path, (), None)
-        state.results[made] = TaskResult(made, writes)
+        own_id = TaskId(identifier)
+        state.tasks[own_id] = Task(own_id, state.plan.start.name, path, (), None)
+        state.results[own_id] = TaskResult(own_id, writes)
     state.left = ()
     restore_calls(state, known)
     if state.plan.deltas:

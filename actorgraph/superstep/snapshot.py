@@ -172,21 +172,21 @@ def _writes(plan: Plan, restored: Restored, ledger: Iterable[StoredWrite]) -> di
     """Node -> the writes that made a checkpoint; None for an input's or a fork's."""
     if restored.source == "loop":
         return writes_by_node(plan, ledger)
-    made = writes_by_node(plan, ledger) if restored.source == "update" else None
+    writes = writes_by_node(plan, ledger) if restored.source == "update" else None
     authors = restored.metadata.get("as_node")
     authors = authors if isinstance(authors, list) else [authors]
-    return {name: made[name] for name in authors if name in made} or None if made else None
+    return {name: writes[name] for name in authors if name in writes} or None if writes else None
 
 
 def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
     """Group a superstep's writes by node; a list for several tasks of one node; None if empty."""
-    found: dict[str, list[Any]] = {}
+    by_node: dict[str, list[Any]] = {}
     for row in ledger:
         name = row.path[-1] if row.path else None
         if row.index < 0 or name == START or name not in plan.callable or not isinstance(name, str):
             continue
-        found.setdefault(name, []).append(grouped(plan.state_keys, row.writes))
-    return {name: made[0] if len(made) == 1 else made for name, made in found.items()} or None
+        by_node.setdefault(name, []).append(grouped(plan.state_keys, row.writes))
+    return {name: own[0] if len(own) == 1 else own for name, own in by_node.items()} or None
 
 
 def iso(microseconds: int) -> str:
@@ -251,8 +251,8 @@ def timeline_tasks(ledger: Iterable[StoredWrite]) -> tuple[TimelineTask, ...]:
     for row in ledger:
         if row.task != NULL_TASK and (row.index >= 0 or row.index in _TASK_ENDS):
             rows.setdefault(row.task, []).append(row)
-    found = [_timeline_task(task, ends) for task, ends in rows.items()]
-    return tuple(sorted(found, key=lambda task: (task.is_call, path_key(task.path), task.id)))
+    tasks = [_timeline_task(task, ends) for task, ends in rows.items()]
+    return tuple(sorted(tasks, key=lambda task: (task.is_call, path_key(task.path), task.id)))
 
 
 def _timeline_task(identifier: str, rows: list[StoredWrite]) -> TimelineTask:
@@ -340,14 +340,14 @@ def stored_snapshot(
 
 
 def _stored_metadata(restored: Restored) -> dict[str, Any]:
-    found = {
+    metadata = {
         "parents": {},
         **restored.metadata,
         **counters_of(restored.deltas),
         "source": restored.source,
         "step": restored.step,
     }
-    return found if restored.run is None else {**found, "run_id": as_text(restored.run)}
+    return metadata if restored.run is None else {**metadata, "run_id": as_text(restored.run)}
 
 
 def _following(restored: Restored) -> tuple[str, ...]:
@@ -363,13 +363,13 @@ def _following(restored: Restored) -> tuple[str, ...]:
 
 def _without(names: Sequence[str], gone: Mapping[str, int]) -> tuple[str, ...]:
     """Leave out names, each as often as it is gone."""
-    left, found = Counter(gone), list[str]()
+    left, remaining = Counter(gone), list[str]()
     for name in names:
         if left[name] > 0:
             left[name] -= 1
         else:
-            found.append(name)
-    return tuple(found)
+            remaining.append(name)
+    return tuple(remaining)
 
 
 def _stored_task(identifier: str, attempt: Attempt, following: Sequence[str]) -> Task:

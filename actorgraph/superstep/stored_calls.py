@@ -78,15 +78,15 @@ def stored_path(task: Task) -> TaskPath:
 
 def stored_calls(known: Mapping[str, Attempt]) -> StoredCalls:
     """List the calls among stored attempts, by their places."""
-    found: dict[tuple[str, int], dict[str, StoredCall]] = {}
+    calls: dict[tuple[str, int], dict[str, StoredCall]] = {}
     for attempt in known.values():
         chain = call_chain(attempt.path) if attempt.writes or attempt.answers else ()
         for length, (caller, number, name) in enumerate(chain, 1):
             ended = length == len(chain) and bool(attempt.writes)
-            place = found.setdefault((caller, number), {})
+            place = calls.setdefault((caller, number), {})
             if ended or name not in place:
                 place[name] = StoredCall(chain[:length], ended)
-    return found
+    return calls
 
 
 def call_chain(path: TaskPath) -> tuple[CallPlace, ...]:
@@ -96,15 +96,15 @@ def call_chain(path: TaskPath) -> tuple[CallPlace, ...]:
     """
     if not path or not str(path[-1]).endswith(CALL):
         return ()
-    parts, found = path_key(path).lstrip("~").split(", "), list[CallPlace]()
+    parts, calls = path_key(path).lstrip("~").split(", "), list[CallPlace]()
     while parts[-1] == CALL:
         caller, number = parts[1:-_OWN_PARTS], parts[-_OWN_PARTS]
         is_task = len(caller) >= _CALLER_PARTS_MIN and caller[-1] != HANDLER_MARK
         if parts[0] != PUSH or not is_task or not number.isdigit():
             return ()
-        found.append(CallPlace("~" + ", ".join(caller), int(number), parts[-2]))
+        calls.append(CallPlace("~" + ", ".join(caller), int(number), parts[-2]))
         parts = caller
-    return tuple(reversed(found))
+    return tuple(reversed(calls))
 
 
 def lost_calls(stored: StoredCalls, plan: Plan, tasks: KnownTasks, caller: Task) -> Iterator[str]:

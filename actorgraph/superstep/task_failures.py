@@ -115,9 +115,9 @@ def start_handler(state: RunState, task: Task, event: TaskFailed) -> list[Effect
     if state.outcome is not None:
         state.unflushed.extend(rows if state.has_saver else ())
         return []
-    kept = rows_to_send(state, *rows)
-    effects: list[Effect] = [save(state, ledger=kept)] if kept else []
-    state.barrier = state.sent if kept else state.barrier
+    sent = rows_to_send(state, *rows)
+    effects: list[Effect] = [save(state, ledger=sent)] if sent else []
+    state.barrier = state.sent if sent else state.barrier
     state.results[task.id] = TaskResult(task.id, ())
     handler = handler_task(state, task)
     state.tasks[handler.id] = handler
@@ -250,13 +250,13 @@ def may_begin_again(error: BaseException | None) -> bool:
 def _copied(error: CheckpointError) -> CheckpointError:
     """A copy with notes of its own, made without the constructor: a saver's class may have any."""
     kind = type(error)
-    made = kind.__new__(kind, *error.args)
-    vars(made).update(vars(error))
+    copy = kind.__new__(kind, *error.args)
+    vars(copy).update(vars(error))
     if hasattr(error, "__notes__"):
-        made.__notes__ = [*error.__notes__]
-    made.__cause__, made.__context__ = error.__cause__, error.__context__
-    made.__suppress_context__ = error.__suppress_context__
-    return made
+        copy.__notes__ = [*error.__notes__]
+    copy.__cause__, copy.__context__ = error.__cause__, error.__context__
+    copy.__suppress_context__ = error.__suppress_context__
+    return copy
 
 
 RETRY_AFTER_MAX_S = 3600.0
@@ -283,11 +283,11 @@ def retry_after(error: BaseException, now: float) -> float | None:
 
 
 def _wait(headers: dict[str, str], now: float) -> float | None:
-    given = headers.get("retry-after")
-    wait = _number(given, 1.0)
-    if wait is not None or given is None:
+    header = headers.get("retry-after")
+    wait = _number(header, 1.0)
+    if wait is not None or header is None:
         return wait
-    until = _date(given)
+    until = _date(header)
     if until is None:
         return None
     # The server's own time, if it says it: its clock may be another than this machine's.
@@ -304,8 +304,8 @@ def _number(text: str | None, unit: float) -> float | None:
 def _date(text: str | None) -> float | None:
     """Read an HTTP date, as seconds since 1970."""
     try:
-        made = parsedate_to_datetime(text or "")
-        return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+        date = parsedate_to_datetime(text or "")
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except Exception:  # noqa: BLE001 - a server's nonsense must not hide the error it came with
         return None
 

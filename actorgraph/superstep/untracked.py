@@ -48,35 +48,35 @@ def is_storable(names: ChannelNames, writes: Iterable[Write]) -> bool:
     return all(c not in names and _storable_cell(names, c, v) is v for c, v in writes)
 
 
-def storable_update(names: ChannelNames, given: Any) -> Any:
+def storable_update(names: ChannelNames, update: Any) -> Any:
     """Strip an input, an update or a state of these keys; an object with one becomes a dict."""
-    if isinstance(given, Command):
-        given = cast("Command[Any]", given)
+    if isinstance(update, Command):
+        update = cast("Command[Any]", update)
         if not names:
-            return given
-        targets = given.goto if isinstance(given.goto, (list, tuple)) else (given.goto,)
+            return update
+        targets = update.goto if isinstance(update.goto, (list, tuple)) else (update.goto,)
         goto = [storable_send(names, t) if isinstance(t, Send) else t for t in targets]
-        return dataclasses.replace(given, update=storable_update(names, given.update), goto=goto)
-    if isinstance(given, Mapping):
-        return _stripped(names, cast("Mapping[str, Any]", given))
-    if isinstance(given, (list, tuple)):
-        parts = cast("list[Any]", given)
-        kept = [part for part in parts if not _is_pair_of(names, part)]
-        return given if len(kept) == len(parts) else kept
-    pairs = None if given is None else fields_of(given)
+        return dataclasses.replace(update, update=storable_update(names, update.update), goto=goto)
+    if isinstance(update, Mapping):
+        return _stripped(names, cast("Mapping[str, Any]", update))
+    if isinstance(update, (list, tuple)):
+        parts = cast("list[Any]", update)
+        storable = [part for part in parts if not _is_pair_of(names, part)]
+        return update if len(storable) == len(parts) else storable
+    pairs = None if update is None else fields_of(update)
     if pairs is None or names.isdisjoint(key for key, _ in pairs):
-        return given
+        return update
     return _without(names, pairs)
 
 
 def storable_send(names: ChannelNames, send: Send) -> Send:
     """Strip a Send's argument of these keys; an object's fields get their defaults, or None."""
     arg = send.arg
-    kept = _emptied(names, arg)
+    storable = _emptied(names, arg)
     if isinstance(arg, Mapping):
         arg = cast("Mapping[str, Any]", arg)
-        kept = _stripped(names, arg)
-    return send if kept is arg else dataclasses.replace(send, arg=kept)
+        storable = _stripped(names, arg)
+    return send if storable is arg else dataclasses.replace(send, arg=storable)
 
 
 def storable_chunk(names: ChannelNames, mode: StreamMode, chunk: Any) -> Any:
@@ -152,9 +152,9 @@ def _storable_cell(names: ChannelNames, channel: str, value: Any) -> Any:
     if channel == HANDED_UP:
         update, goto, *note = value
         sends = [storable_send(names, t) if isinstance(t, Send) else t for t in goto]
-        kept = storable_update(names, update)
-        same = kept is update and all(new is old for new, old in zip(sends, goto, strict=True))
-        return value if same else [kept, sends, *note]
+        storable = storable_update(names, update)
+        same = storable is update and all(new is old for new, old in zip(sends, goto, strict=True))
+        return value if same else [storable, sends, *note]
     return value
 
 
@@ -166,12 +166,13 @@ def _storable_parts(names: ChannelNames, update: Any) -> Any:
     return storable_update(names, update)
 
 
-def _stripped(names: ChannelNames, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    kept = given if names.isdisjoint(given) else _without(names, given.items())
-    if "__type" in kept and "state" in kept:  # of a tool's call, with the state that it may see
-        state = storable_update(names, kept["state"])
-        return kept if state is kept["state"] else {**kept, "state": state}
-    return kept
+def _stripped(names: ChannelNames, update: Mapping[str, Any]) -> Mapping[str, Any]:
+    storable = update if names.isdisjoint(update) else _without(names, update.items())
+    # Of a tool's call, with the state that it may see.
+    if "__type" in storable and "state" in storable:
+        state = storable_update(names, storable["state"])
+        return storable if state is storable["state"] else {**storable, "state": state}
+    return storable
 
 
 def _without(names: ChannelNames, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -205,11 +206,12 @@ def _default_of(kind: type, key: str) -> Any:
     if hasattr(kind, "model_fields"):
         field: Any = cast("Any", kind).model_fields[key]
         return None if field.is_required() else field.get_default(call_default_factory=True)
-    found: Any = getattr(kind, "__dataclass_fields__", {}).get(key)
+    declared: Any = getattr(kind, "__dataclass_fields__", {}).get(key)
     if issubclass(kind, msgspec.Struct):
-        found = next(f for f in msgspec.structs.fields(kind) if f.name == key)
-    if found is None:
+        declared = next(f for f in msgspec.structs.fields(kind) if f.name == key)
+    if declared is None:
         return None
-    if found.default_factory not in (dataclasses.MISSING, msgspec.NODEFAULT):
-        return found.default_factory()
-    return None if found.default in (dataclasses.MISSING, msgspec.NODEFAULT) else found.default
+    if declared.default_factory not in (dataclasses.MISSING, msgspec.NODEFAULT):
+        return declared.default_factory()
+    default = declared.default
+    return None if default in (dataclasses.MISSING, msgspec.NODEFAULT) else default

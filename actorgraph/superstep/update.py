@@ -110,7 +110,7 @@ def checked_updates(
             f"as_node={special[0]!r} can't be one of several updates of a superstep",
             do="give it a superstep of its own",
         )
-    found: list[NodeUpdate] = []
+    checked: list[NodeUpdate] = []
     for update in updates:
         if update.as_node is None and len(updates) > 1:
             raise InvalidUpdateError(
@@ -124,8 +124,8 @@ def checked_updates(
                 "Ambiguous update, specify as_node: not exactly one node wrote the checkpoint",
                 do="pass as_node=, or leave strict= out to keep the pending tasks",
             )
-        found.append(NodeUpdate(node, update.values, task, update.as_node is None))
-    return found
+        checked.append(NodeUpdate(node, update.values, task, update.as_node is None))
+    return checked
 
 
 def clears(update: StateUpdate) -> bool:
@@ -272,16 +272,16 @@ def _only_known(plan: Plan, values: Any) -> list[Write]:
     return writes
 
 
-def supersteps_of(given: Any) -> list[list[StateUpdate]]:
+def supersteps_of(updates: Any) -> list[list[StateUpdate]]:
     """Read the argument of `bulk_update_state` as supersteps.
 
     Args:
-        given: a list of supersteps, each a list of updates; or a flat list of updates, each of
+        updates: a list of supersteps, each a list of updates; or a flat list of updates, each of
             which is a superstep. An update is a `StateUpdate` or `(values, as_node, task_id)`.
     Raises:
         InvalidConfigError: the list or a superstep is empty, or an update has another form.
     """
-    steps = [[_one(item)] if _is_update(item) else [_one(u) for u in item] for item in given]
+    steps = [[_one(item)] if _is_update(item) else [_one(u) for u in item] for item in updates]
     if not steps or not all(steps):
         raise InvalidConfigError(
             "No supersteps provided" if not steps else "No updates provided in a superstep",
@@ -371,7 +371,7 @@ class Updating:
         """
         before = due_tasks(self.state, None)
         prepared = self._prepared(before)
-        updates = [(update, [*made, *kept_routes(self.state, update)]) for update, made in updates]
+        updates = [(update, [*own, *kept_routes(self.state, update)]) for update, own in updates]
         fresh = is_fresh(self.state)
         ran: list[TaskWrites] = []
         for place, (update, writes) in enumerate(updates):
@@ -398,12 +398,12 @@ class Updating:
 
     def _prepared(self, due: Sequence[Task]) -> dict[str, list[Task]]:
         """The tasks that are due and have not finished, by node."""
-        found: dict[str, list[Task]] = {}
+        by_node: dict[str, list[Task]] = {}
         for task in due:
             attempt = self._known.get(task.id)
             if attempt is None or attempt.writes is None:
-                found.setdefault(task.name, []).append(task)
-        return found
+                by_node.setdefault(task.name, []).append(task)
+        return by_node
 
     def _entry(
         self,

@@ -65,8 +65,8 @@ def change_of(
         tasks: the names of this process's `@task`s; None to leave the stored calls to the run,
             which looks at the end of each caller.
     """
-    found = [*_findings(plan, restored), *_lost_calls(plan, restored, tasks)]
-    findings = tuple({(f.kind, f.name, f.where): f for f in found}.values())
+    all_findings = [*_findings(plan, restored), *_lost_calls(plan, restored, tasks)]
+    findings = tuple({(f.kind, f.name, f.where): f for f in all_findings}.values())
     migrated = restored.migrated
     if restored.claim is not None and restored.claim.migrated:
         migrated = (*migrated, INPUT_MIGRATED)
@@ -129,9 +129,9 @@ def _stored_input(plan: Plan, restored: Restored) -> Iterator[Finding]:
     claim = restored.claim
     if claim is None or not claim.has_input or claim.accepted_by in ("", plan.graph_id):
         return
-    found = refused_input(plan, claim.input, "it waits for a run whose input")
-    if found is not None:
-        yield found
+    finding = refused_input(plan, claim.input, "it waits for a run whose input")
+    if finding is not None:
+        yield finding
 
 
 def _newer_values(plan: Plan, restored: Restored) -> Iterator[Finding]:
@@ -217,9 +217,9 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
     if gone is not None:
         where = f"{of or 'it'} waits in the join of {names} into {end!r}"
         return _gone(plan, FindingKind.NODE, gone, where, namespace)
-    found = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
+    parts = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
     counted = {renames.node(name) for name in names}.union(*map(renames.instead, names))
-    new = sorted(found[0] - counted) if found else []
+    new = sorted(parts[0] - counted) if parts else []
     if new:
         why = f"which in graph {plan.title!r} also waits for {', '.join(map(repr, new))}"
         cure = f"Migration(joins={{{end!r}: {new!r}}})"

@@ -59,6 +59,6 @@ def _rows(state: RunState, asked: Restored, routed: Mapping[str, Any]) -> tuple[
     fitting = {identifier: routed[identifier] for identifier in known if identifier in routed}
     if not fitting:
         return ()
-    given = given_answers(before, asked, fitting)
-    state.bare_answer = list(given.bare)
-    return carried(state, due_tasks(state, None), given)
+    answers = given_answers(before, asked, fitting)
+    state.bare_answer = list(answers.bare)
+    return carried(state, due_tasks(state, None), answers)

@@ -22,8 +22,8 @@ _OF_CALLS = frozenset({START, END})
 
 def shared_keys(above: Plan, below: Plan) -> frozenset[str]:
     """Return the keys that a subgraph gets from the graph above, or gives back to it."""
-    given = below.start.writes.union(below.output_keys)
-    return given.intersection(above.state_keys).difference(_OF_CALLS)
+    keys = below.start.writes.union(below.output_keys)
+    return keys.intersection(above.state_keys).difference(_OF_CALLS)
 
 
 def shared_conversions(above: Plan, below: Plan) -> list[Conversion]:
@@ -122,7 +122,7 @@ def noted_above(
     Args:
         before: the note of the checkpoint that it goes on from.
     """
-    made = {channel: dict(had) for channel, had in before.items()}
+    notes = {channel: dict(had) for channel, had in before.items()}
     for one in shared_conversions(above, below):
-        made.setdefault(one.channel, {}).setdefault(one.name, one.digest)
-    return made
+        notes.setdefault(one.channel, {}).setdefault(one.name, one.digest)
+    return notes

@@ -24,7 +24,7 @@ from actorgraph.values.run import Task
 class RunsTools(Protocol):
     """A node's object that runs the tools which a message calls."""
 
-    def unknown_calls(self, given: Any) -> Sequence[tuple[str, str]]:
+    def unknown_calls(self, input_value: Any) -> Sequence[tuple[str, str]]:
         """List the calls in a node's input that no tool answers: (key of the step, name)."""
         ...
 

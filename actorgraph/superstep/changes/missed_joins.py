@@ -33,7 +33,7 @@ def missed_starts(plan: Plan, restored: Restored) -> dict[str, frozenset[str]]:
     coming = waiting | _reached(plan, [*waiting, *_led_to(written)])
     passed = {START, *ended, *(name for name in restored.seen if name in plan.nodes)}
     before = _edges_back(plan)
-    found: dict[str, frozenset[str]] = {}
+    by_join: dict[str, frozenset[str]] = {}
     for channel, starts in new.items():
         end = _ends(channel)
         arrived = {value for to, value in written if join_parts(to) and _ends(to) == end}
@@ -43,8 +43,8 @@ def missed_starts(plan: Plan, restored: Restored) -> dict[str, frozenset[str]]:
             if start in passed or not passed.isdisjoint(before.get(start, ()))
         )
         if missed and not (starts - missed).isdisjoint(coming | arrived):
-            found[channel] = missed
-    return found
+            by_join[channel] = missed
+    return by_join
 
 
 def _finished(restored: Restored) -> tuple[set[str], list[tuple[str, object]]]:
@@ -87,14 +87,14 @@ def _ends(channel: str) -> tuple[str, ...]:
 
 def _reached(plan: Plan, first: Iterable[str]) -> set[str]:
     """Return all nodes that edges lead to from some, these included where an edge led to them."""
-    found, left = set[str](), [*first]
+    reached, left = set[str](), [*first]
     while left:
         name = left.pop()
-        if name in found or name not in plan.nodes:
+        if name in reached or name not in plan.nodes:
             continue
-        found.add(name)
+        reached.add(name)
         left += _after(plan.nodes[name])
-    return found
+    return reached
 
 
 def _after(node: NodePlan) -> Iterator[str]:
@@ -107,9 +107,9 @@ def _after(node: NodePlan) -> Iterator[str]:
 
 def _edges_back(plan: Plan) -> Mapping[str, AbstractSet[str]]:
     """Map each node to those from which a plain edge, taken after each run, leads to it."""
-    made: dict[str, set[str]] = {}
+    edges: dict[str, set[str]] = {}
     for name, node in plan.nodes.items():
         for channel, _ in node.targets:
             if channel.startswith(BRANCH_TO):
-                made.setdefault(channel.removeprefix(BRANCH_TO), set()).add(name)
-    return made
+                edges.setdefault(channel.removeprefix(BRANCH_TO), set()).add(name)
+    return edges

@@ -93,7 +93,7 @@ def places_of(
         paths: id and path, as they were stored, of each row of a task.
     Returns: id as this graph makes it -> the stored place, where they differ.
     """
-    found: dict[str, StoredPlace] = {}
+    places: dict[str, StoredPlace] = {}
     state = bare_state(plan, restored)
     known, of_nodes = set[str](), dict[TaskPath, str]()
     for identifier, path in paths:
@@ -103,7 +103,7 @@ def places_of(
     for now, tasks in stages_of(state, restored.ledger):
         sends = now.values.get(TASKS, EMPTY)
         for task in tasks:
-            if task.id in found or task.id in known:
+            if task.id in places or task.id in known:
                 continue
             place_in_list = task.path[1]
             if isinstance(place_in_list, int):
@@ -112,10 +112,10 @@ def places_of(
             else:
                 place = _pulled(now, task, names, known, of_nodes)
             if place.id != task.id:
-                found[task.id] = place
+                places[task.id] = place
     if plan.handlers:
-        _find_handlers(state, found, restored)
-    return found
+        _find_handlers(state, places, restored)
+    return places
 
 
 def _sent(state: RunState, index: int, node: str) -> StoredPlace:
@@ -148,13 +148,13 @@ def _pulled_as(state: RunState, task: Task, names: StoredNames, old: str) -> Sto
     """The place that a task has in the store if its node had this name."""
     edges = {BRANCH_TO + task.name: BRANCH_TO + old, **names.channels}
     triggers = [edges.get(trigger, trigger) for trigger in task.triggers]
-    made = task_id(state.checkpoint, state.namespace, old, PULL, *triggers)
-    return StoredPlace(made, old, (PULL, old))
+    identifier = task_id(state.checkpoint, state.namespace, old, PULL, *triggers)
+    return StoredPlace(identifier, old, (PULL, old))
 
 
-def _find_handlers(state: RunState, found: dict[str, StoredPlace], restored: Restored) -> None:
+def _find_handlers(state: RunState, places: dict[str, StoredPlace], restored: Restored) -> None:
     known = attempts(restored.ledger)
-    state.places = dict(found)
+    state.places = dict(places)
     for task in due_tasks(state, None):
         node = state.plan.nodes.get(task.name)
         if task.stored is None or node is None or not node.handler:
@@ -165,6 +165,6 @@ def _find_handlers(state: RunState, found: dict[str, StoredPlace], restored: Res
         where = (state.namespace, name, PUSH, HANDLER_MARK, task.id)
         path = (*task.stored.path[:3], HANDLER_MARK, False)
         place = StoredPlace(task_id(state.checkpoint, *where), name, path)
-        made = handler_task(state, task).id
-        if made != place.id:
-            found[made] = place
+        identifier = handler_task(state, task).id
+        if identifier != place.id:
+            places[identifier] = place

@@ -13,19 +13,19 @@ from actorgraph.values.graph_changes import Finding, FindingKind
 INPUT_MIGRATED = "the input of a run that waits is migrated"
 
 
-def refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
+def refused_input(plan: Plan, input_value: Any, what: str) -> Finding | None:
     """Find out why an input of another version is not one of the graph, if that is so.
 
     Args:
-        given: the input or Command, by today's names; None if nothing waits.
+        input_value: the input or Command, by today's names; None if nothing waits.
         what: the clause that it begins with: "a run waits whose input".
     """
-    if given is None:
+    if input_value is None:
         return None
-    if isinstance(given, Command):
-        return next(_in_command(plan, cast("Command[Any]", given), what), None)
+    if isinstance(input_value, Command):
+        return next(_in_command(plan, cast("Command[Any]", input_value), what), None)
     try:
-        _, dropped = writes_of(plan, plan.start, given)
+        _, dropped = writes_of(plan, plan.start, input_value)
     except ActorGraphError as error:
         return Finding(
             FindingKind.VALUE,
@@ -35,11 +35,11 @@ def refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
             "",
             error.do or "let the version that accepted it run it",
         )
-    return _left_out(plan, what, "; ".join(dropped), _names(plan, given)) if dropped else None
+    return _left_out(plan, what, "; ".join(dropped), _names(plan, input_value)) if dropped else None
 
 
-def _names(plan: Plan, given: Any) -> list[str]:
-    keys = cast("dict[Any, Any]", given) if isinstance(given, dict) else ()
+def _names(plan: Plan, input_value: Any) -> list[str]:
+    keys = cast("dict[Any, Any]", input_value) if isinstance(input_value, dict) else ()
     return [key for key in keys if isinstance(key, str) and key not in plan.channels]
 
 
@@ -56,8 +56,8 @@ def _left_out(plan: Plan, what: str, which: str, keys: list[str]) -> Finding:
     )
 
 
-def _in_command(plan: Plan, given: Command[Any], what: str) -> Iterator[Finding]:
-    for name in _targets(given.goto):
+def _in_command(plan: Plan, command: Command[Any], what: str) -> Iterator[Finding]:
+    for name in _targets(command.goto):
         if name not in plan.nodes and name != END:
             cure = f"Migration(nodes={{{name!r}: 'its new name'}})"
             yield Finding(
@@ -69,7 +69,7 @@ def _in_command(plan: Plan, given: Command[Any], what: str) -> Iterator[Finding]
                 f"{did_you_mean(name, sorted(plan.nodes))}; compile(migrations=[{cure}]); or let "
                 "the version that accepted it run it",
             )
-    keys = _names(plan, given.update)
+    keys = _names(plan, command.update)
     if keys:
         which = f"the update has {', '.join(map(repr, keys))}, which it has no channel for"
         yield _left_out(plan, what, which, keys)
