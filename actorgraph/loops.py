@@ -48,13 +48,7 @@ def is_over(loop: object) -> bool:
 
 def in_event_loop() -> bool:
     """Whether this code runs inside an event loop of this thread, asyncio's or trio's."""
-    if on_trio():
-        return True
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    return _get_running_loop() is not None or ("trio" in sys.modules and on_trio())
 
 
 _BESIDE: set["asyncio.Task[None]"] = set()

@@ -107,9 +107,9 @@ class _Parts:
         self._others: dict[int, frozenset[str]] = {}
 
     @cached_property
-    def anywhere(self) -> Mapping[str, str]:
+    def anywhere(self) -> Mapping[str, str | None]:
         """The routes of a branch without a path map: every node by its name."""
-        return _routes({name: name for name in self.builder.nodes})
+        return _routes({name: name for name in (*self.builder.nodes, END)})
 
     def coerce_for(self, schema: Schema) -> Callable[..., Any] | None:
         """The function that makes a view by a schema, which has the defaults of the state's.
@@ -278,8 +278,9 @@ def _way(spec: BranchSpec) -> tuple[bool, str]:
     return False, "a plain function"
 
 
-def _routes(ends: Mapping[Any, str]) -> Mapping[str, str]:
-    return {a: BRANCH_TO + n for a, n in ends.items() if n != END and isinstance(a, str)}
+def _routes(ends: Mapping[Any, str]) -> Mapping[str, str | None]:
+    named = {a: n for a, n in ends.items() if isinstance(a, str)}
+    return {a: None if n == END else BRANCH_TO + n for a, n in named.items()}
 
 
 def _check_views(builder: GraphBuilder, state: dict[str, Channel[Any]]) -> None:

@@ -56,8 +56,8 @@ class BranchPlan:
     ends: Mapping[Any, str] | None
     reads: tuple[str, ...]
     coerce: Callable[..., Any] | None
-    routes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Answer that names a node -> the channel that makes it due."""
+    routes: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    """Answer that names a node -> the channel that makes it due; of END, None."""
     own_keys: frozenset[str] = frozenset()
     """State keys outside of `reads` that `path` gets if its node has just returned them."""
     takes_more: bool = False

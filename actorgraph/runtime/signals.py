@@ -110,7 +110,8 @@ class HeldSignals:
         except BaseException:  # of a handler that was given back already
             self._give_back()
             raise
-        self.deliver()
+        if self.waiting:
+            self.deliver()
 
     def _give_back(self) -> None:
         for number in tuple(self._handlers):

@@ -16,7 +16,7 @@ Ends       with the coroutine. `cancel` raises CancelledError in it, once, where
 """
 
 import threading
-from asyncio import CancelledError, _get_running_loop
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future
 from contextvars import Context, copy_context
@@ -25,7 +25,7 @@ from threading import get_ident
 from typing import Any, Final, Generic, TypeVar, cast
 
 from actorgraph.errors.tracebacks import from_program
-from actorgraph.loops import in_event_loop, on_trio
+from actorgraph.loops import in_event_loop
 from actorgraph.runtime import portal, worker_threads
 from actorgraph.runtime.mailbox import Mailbox, ThreadWaiter
 from actorgraph.runtime.signals import HeldSignals
@@ -54,7 +54,7 @@ def stepper_here() -> "Stepper[Any] | None":
 
 def steps_here() -> bool:
     """Whether this code is in a coroutine of a stepper, and in no loop that a function runs."""
-    return HERE.stepper is not None and _get_running_loop() is None and not on_trio()
+    return HERE.stepper is not None and not in_event_loop()
 
 
 class Stepper(Generic[T]):

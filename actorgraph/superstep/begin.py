@@ -122,7 +122,7 @@ def restore(state: RunState, restored: Restored) -> None:
 
 def _from_input(state: RunState, restored: Restored | None, input_value: Any) -> list[Effect]:
     head, plan, start = state.head, state.plan, state.plan.start
-    begins = is_fresh(state) and bool(plan.defaults)
+    begins = bool(plan.defaults) and is_fresh(state)
     if type(input_value) is dict and not start.bare:
         input_value = _with_plain_keys(input_value)
     first = first_writes(state, input_value)

@@ -254,10 +254,9 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
     Raises:
         UnknownTargetError: the answer is None, or neither in the path map nor a node.
     """
-    if type(returned) is str:
-        channel = branch.routes.get(returned)
-        if channel is not None:
-            return [(channel, None)]
+    if type(returned) is str and returned in branch.routes:
+        channel = branch.routes[returned]
+        return [] if channel is None else [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
     answers = [answer if isinstance(answer, str) else BRIDGE.adapt(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]

@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import Any, Final, assert_never
 
+import msgspec
+
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.broadcast import Broadcast
@@ -30,7 +32,7 @@ from actorgraph.runtime.helping import LENT, MAX_THREADS
 from actorgraph.runtime.mailbox import Mailbox, pause
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.run.supervisor import Supervisor, break_cycles
-from actorgraph.runtime.stepper import Stepper, stepper_here
+from actorgraph.runtime.stepper import HERE, Stepper, stepper_here
 from actorgraph.superstep.advance import advance
 from actorgraph.values.constants import CALL
 from actorgraph.values.ids import TaskId
@@ -77,13 +79,11 @@ def _has_frames(count: int) -> bool:
         return False
 
 
-class _Ended:
+class _Ended(msgspec.Struct, frozen=True):
     """A task that has ended, with its event."""
 
-    __slots__ = ("actor", "event")
-
-    def __init__(self, actor: NodeActor, event: Event) -> None:
-        self.actor, self.event = actor, event
+    actor: NodeActor
+    event: Event
 
 
 class BlockingSupervisor(Supervisor):
@@ -102,7 +102,7 @@ class BlockingSupervisor(Supervisor):
         super().__init__(*args, **parts)
         self._events: deque[Event | _Ended] = deque()
         self._handles = threading.Lock()  # of the thread that handles events
-        self._wakes: Mailbox[None] = Mailbox()
+        self._wakes: Mailbox[Any] = self._inbox  # what is in it only wakes the thread
         self._due: deque[Due] = deque()
         self._helped: dict[TaskId, tuple[NodeActor, Stepper[Any]]] = {}
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class BlockingSupervisor(Supervisor):
         if len(effects) == 1 and isinstance(effects[0], Finish):
             return await super().run(effects)
         outcome: RunOutcome = Cancelled()
-        self._stepper = stepper_here()
+        self._stepper = HERE.stepper
         self._add(effects)
         try:
             while (taken := await self._next_task()) is not None:

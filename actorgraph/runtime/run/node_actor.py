@@ -534,10 +534,7 @@ class TaskActors:
         """Return the actor of a task, which performs it by `outcome`."""
         if start.task.path[-1] == CALL:
             return self._of_function(self._calls[start.task.id].node)
-        return self._of_node(start.task.name)
-
-    def _of_node(self, name: str) -> NodeActor:
-        """The actor of a node, or of an error handler."""
+        name = start.task.name  # of a node, or of an error handler
         actor = self._of_nodes.get(name)
         if actor is None:
             actor = self._of_nodes[name] = NodeActor(self._nodes[name], self._environment)

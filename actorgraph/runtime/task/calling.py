@@ -295,20 +295,19 @@ async def branch_writes(
         if observer is not None:
             branch = observer.observed(branch, place)  # noqa: PLW2901
         seen = branch_view(plan, values, branch, writes, passed)
-        if branch.is_async and not branch.inject:
-            answer = await branch.path(seen)
+        extra = injected(branch.inject, scope) if scope and branch.inject else _NOTHING
+        if branch.is_async:
+            answer = await branch.path(seen, **extra)
+        elif branch.inline:
+            answer = call_inline(node.name, branch, seen, extra)
+            if inspect.isawaitable(answer):
+                answer = wait_for(answer) if here or steps_here() else await answer
+        elif here or steps_here():
+            answer = settled(call_user(branch.path, seen, **extra))
         else:
-            extra = injected(branch.inject, scope) if scope and branch.inject else _NOTHING
-            if branch.inline:
-                answer = call_inline(node.name, branch, seen, extra)
-                if inspect.isawaitable(answer):
-                    answer = wait_for(answer) if here or steps_here() else await answer
-            elif here or branch.is_async or steps_here():
-                answer = await call_function(branch.path, branch.is_async, seen, extra, here=here)
-            else:
-                answer = await router_threads().call(branch, seen, extra)
-                if type(answer) not in _NO_AWAITABLES and inspect.isawaitable(answer):
-                    answer = await answer
+            answer = await router_threads().call(branch, seen, extra)
+            if type(answer) not in _NO_AWAITABLES and inspect.isawaitable(answer):
+                answer = await answer
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -374,26 +373,20 @@ def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
 
 
 async def call_function(
-    function: Callable[..., Any],
-    is_async: bool,
-    given: Any,
-    extra: dict[str, Any],
-    *,
-    here: bool = False,
+    function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
 ) -> Any:
     """Call a user's function: here if it is async, in a worker thread if it is plain.
 
     Args:
         given: the positional argument.
         extra: keyword arguments.
-        here: whether this thread has no loop, and may block.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
     """
     if is_async:
         return await function(given, **extra)
 
-    if here or steps_here():
+    if steps_here():
         return settled(call_user(function, given, **extra))
 
     async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result

@@ -101,7 +101,8 @@ def _after(node: NodePlan) -> Iterator[str]:
     for channel, _ in node.targets:
         yield from _ends(channel)
     for branch in node.branches:
-        yield from (end for channel in branch.routes.values() for end in _ends(channel))
+        channels = (channel for channel in branch.routes.values() if channel is not None)
+        yield from (end for channel in channels for end in _ends(channel))
     yield from node.ends
 
 
