@@ -3,6 +3,7 @@
     make mutants                              # every room of tests/mutation/rooms.toml: hours
     make mutants ARGS='judge'                 # one room
     make mutants ARGS='superstep/answers'     # the files whose path has this text: minutes
+    make mutants ARGS='driver --sample 80'    # 80 mutants of each file, chosen by a seed
     make mutants ARGS='--list'                # which files are in which room
 
 mutmut makes the mutants and runs them, in a copy of the tree: for each mutant only the tests of
@@ -13,6 +14,7 @@ are the same at each run. A mutant that runs into mutmut's time limit counts as 
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -52,6 +54,17 @@ NOT_RUN_MAX = 5
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """First characters of the lines by which mutmut shows that it is at work."""
+
+NAMES = """
+import sys
+from pathlib import Path
+from mutmut.mutation.file_mutation import mutate_file_contents
+for file in sys.argv[1:]:
+    module = file.removesuffix(".py").replace("/", ".")
+    for name in mutate_file_contents(file, Path(file).read_text("utf-8")).mutant_names:
+        print(module, name)
+"""
+"""A program that prints the mutants of files, in the folder that has mutmut's settings."""
 
 SETTINGS = """
 [tool.mutmut]
@@ -192,6 +205,31 @@ def mutmut(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def sample(mutants: Iterable[tuple[str, str]], size: int, seed: int) -> list[str]:
+    """Choose mutants of each module by a seed; all of a module that has no more.
+
+    Args:
+        mutants: (module, name).
+        size: mutants of each module.
+    Returns: mutants as mutmut names them.
+    """
+    of_module: dict[str, list[str]] = defaultdict(list)
+    for module, name in mutants:
+        of_module[module].append(f"{module}.{name}")
+    return [
+        name
+        for module, names in of_module.items()
+        for name in random.Random(f"{seed} {module}").sample(names, min(size, len(names)))
+    ]
+
+
+def sample_in(room: Room, folder: Path, size: int, seed: int) -> list[str]:
+    """Choose mutants of each of a room's files; see `sample`."""
+    command = [sys.executable, "-c", NAMES, *room.code]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=True)
+    return sample([(m, n) for m, n in map(str.split, done.stdout.splitlines())], size, seed)
+
+
 def place(mutant: str) -> tuple[str, str]:
     """(module, function) of a mutant's name, `package.module.x_function__mutmut_3`."""
     module, _, name = mutant.partition("__mutmut_")[0].rpartition(".")
@@ -218,10 +256,17 @@ def not_run(folder: Path) -> set[str]:
     }
 
 
-def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]], list[Survivor]]:
-    """Module -> how many mutants became what; and the survivors."""
+def run(
+    room: Room, workers: int, folder: Path, size: int, seed: int
+) -> tuple[dict[str, Counter[str]], list[Survivor]]:
+    """Module -> how many mutants became what; and the survivors.
+
+    Args:
+        size: mutants of each file; 0 for all.
+    """
     copy(room, folder)
-    mutmut(folder, "run", "--max-children", str(workers))
+    names = sample_in(room, folder, size, seed) if size else []
+    mutmut(folder, "run", "--max-children", str(workers), *names)
     without = not_run(folder)
     if len(without) > NOT_RUN_MAX:
         sys.exit(
@@ -232,7 +277,7 @@ def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]]
     survivors: list[Survivor] = []
     for line in mutmut(folder, "results", "--all", "true").splitlines():
         mutant, _, status = line.strip().partition(": ")
-        if not status:
+        if not status or (names and mutant not in names):
             continue
         module, function = place(mutant)
         status = NO_RESULT if mutant in without else status
@@ -267,6 +312,8 @@ def main() -> None:
     parser.add_argument("what", nargs="?", help="a room, or a part of a file's path")
     parser.add_argument("--list", action="store_true", help="print the rooms and their files")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sample", type=int, default=0, help="so many mutants of each file")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     options = parser.parse_args()
     found = list(chosen(options.what))
     if options.list or not found:
@@ -274,9 +321,14 @@ def main() -> None:
         return
     unexplained = 0
     for room in found:
-        print(f"room {room.name}, {len(room.code)} files", flush=True)
+        some = (
+            f", {options.sample} mutants of each by seed {options.seed}" if options.sample else ""
+        )
+        print(f"room {room.name}, {len(room.code)} files{some}", flush=True)
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-            unexplained += report(*run(room, options.workers, Path(folder)))
+            unexplained += report(
+                *run(room, options.workers, Path(folder), options.sample, options.seed)
+            )
     sys.exit(f"{unexplained} survivors without a word" if unexplained else 0)
 
 

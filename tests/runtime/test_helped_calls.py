@@ -4,7 +4,8 @@ import contextvars
 import operator
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -24,6 +25,7 @@ from actorgraph.runtime import worker_threads
 from actorgraph.runtime.helping import LENT, MAX_THREADS
 from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from actorgraph.runtime.run.node_actor import NodeActor
+from actorgraph.runtime.task.calling import abandoned
 from actorgraph.values.run import CancelRequested
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row
@@ -50,6 +52,14 @@ def spread(node: Any, count: int) -> StateGraph:
     return builder
 
 
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether something that worker threads bring about is so in the end."""
+    end = time.monotonic() + PATIENCE_S
+    while not (now := condition()) and time.monotonic() < end:
+        threading.Event().wait(0.01)
+    return now
+
+
 class TestManyThreads:
     def test_functions_that_wait_for_their_calls_hold_up_none_of_them(self):
         """
@@ -73,6 +83,7 @@ class TestManyThreads:
             assert other.invoke({}) == {"log": [2]}
         finally:
             ends.set()
+        assert comes_true(lambda: abandoned() == [])  # or later tests would find them
 
     def test_a_call_without_a_thread_fails(self, monkeypatch):
         """
@@ -325,9 +336,4 @@ def test_no_helper_is_counted_after_all_calls():
     """
     graph = spread(lambda given: {"log": [following(given["item"]).result(PATIENCE_S)]}, 20)
     graph.compile().invoke({})
-    deadline = threading.Event()
-    for _ in range(200):
-        if vars(LENT)["_count"] == 0:
-            break
-        deadline.wait(0.01)
-    assert vars(LENT)["_count"] == 0
+    assert comes_true(lambda: vars(LENT)["_count"] == 0)
