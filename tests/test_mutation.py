@@ -14,6 +14,7 @@ from tests.mutation.__main__ import (
     reason_for,
     reasons,
     rooms,
+    sample,
 )
 from tests.support.source_files import ROOT
 
@@ -92,3 +93,17 @@ def test_mutants_whose_tests_could_not_be_run_are_found(tmp_path):
     (folder / "b.py.meta").write_text('{"exit_code_by_key": {"y": 255, "z": null}}', "utf-8")
 
     assert not_run(tmp_path) == {"package.a.x_f__mutmut_2", "y"}
+
+
+def test_a_sample_has_so_many_mutants_of_each_file():
+    """
+    The same seed chooses the same mutants; another file's don't change those of a file.
+    """
+    large = [("package.a", f"x_f__mutmut_{number}") for number in range(20)]
+    small = [("package.b", "x_g__mutmut_1")]
+
+    chosen = sample([*large, *small], 5, seed=1)
+
+    assert chosen == sample([*large, *small], 5, seed=1) != sample([*large, *small], 5, seed=2)
+    assert chosen == [*sample(large, 5, seed=1), "package.b.x_g__mutmut_1"]
+    assert len({*chosen} & {f"{module}.{name}" for module, name in large}) == 5

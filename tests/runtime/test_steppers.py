@@ -5,6 +5,8 @@ import gc
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, TypedDict, cast
@@ -13,9 +15,11 @@ import anyio
 import pytest
 
 from actorgraph import GraphRecursionError, task
+from actorgraph.runtime import worker_threads
+from actorgraph.runtime.mailbox import Mailbox, pause
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.signals import HeldSignals
-from actorgraph.runtime.stepper import Stepper
+from actorgraph.runtime.stepper import Stepper, in_portal, run_together
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import in_a_row, side_by_side
 
@@ -193,6 +197,21 @@ class TestCancellation:
 
         assert seen == []
 
+    def test_it_marks_the_stepper_until_it_has_been_handled(self):
+        """
+        A cancelled stepper is marked, with those inside of it; `uncancel` takes the mark away.
+        """
+        outer, inner = Stepper(pause(0)), Stepper(pause(0))
+        outer.inner = inner
+        outer.cancel()
+        marks = [outer.cancelled, inner.cancelled]
+        outer.uncancel()
+        outer.run()
+        with pytest.raises(asyncio.CancelledError):
+            inner.run()
+
+        assert (marks, outer.cancelled) == ([True, True], False)
+
     @pytest.mark.parametrize("first", ["waits", "fails"])
     def test_it_reaches_an_awaitable_that_a_plain_function_returns(self, first):
         """
@@ -258,3 +277,83 @@ class TestCancellation:
         actor = anyio.run(make, backend="trio")
 
         assert actor._cancellation is asyncio.CancelledError  # noqa: SLF001
+
+
+class TestInPortal:
+    def test_a_thread_without_a_stepper_gets_the_result_or_the_error(self):
+        """
+        Outside of any blocking call `in_portal` runs an async function with its arguments.
+        """
+
+        async def halve(number: int) -> int:
+            await asyncio.sleep(0)
+            if number % 2:
+                raise ValueError(number)
+            return number // 2
+
+        assert in_portal(halve, 8) == 4
+        with pytest.raises(ValueError, match="7"):
+            in_portal(halve, 7)
+
+
+@pytest.fixture
+def no_threads(monkeypatch) -> None:
+    """The system has no more threads."""
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(worker_threads, "start", refuse)
+
+
+SEEN: ContextVar[str] = ContextVar("seen", default="nothing")
+
+
+@pytest.mark.usefixtures("no_threads")
+class TestTogetherWithoutThreads:
+    def test_functions_that_wait_run_one_after_the_other(self):
+        """
+        Each waits as often as it likes, gets what it waits for, and has a context of its own.
+        """
+        seen: list[str] = []
+        boxes: list[Mailbox[str]] = [Mailbox(), Mailbox()]
+
+        async def work(box: Mailbox[str]) -> None:
+            before = SEEN.get()
+            for _ in range(2):
+                SEEN.set(await box.get())
+                await pause(0.001)
+            seen.append(f"{before} {SEEN.get()}")
+
+        for box, names in zip(boxes, ("ab", "cd"), strict=True):
+            for name in names:
+                box.put(name)
+        Stepper(run_together([partial(work, box) for box in boxes])).run()
+
+        assert seen == ["nothing b", "nothing d"]
+
+    def test_a_cancellation_reaches_the_one_that_waits(self):
+        """
+        It is raised where that function waits, which may wait again before it ends; the function
+        behind it isn't called.
+        """
+        seen: list[str] = []
+        stepper: list[Stepper[None]] = []
+
+        async def waits() -> None:
+            try:
+                stepper[0].cancel()
+                await pause(PATIENCE_S)
+            except asyncio.CancelledError:
+                await pause(0.001)
+                seen.append("cancelled")
+                raise
+
+        async def behind() -> None:
+            seen.append("behind")
+
+        stepper.append(Stepper(run_together([waits, behind])))
+        with pytest.raises(asyncio.CancelledError):
+            stepper[0].run()
+
+        assert seen == ["cancelled"]
