@@ -80,34 +80,36 @@ def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: Checkpoin
 def blob_sum(thread_id: str, namespace: str, channel: str, version: int, payload: bytes) -> int:
     """The checksum of a row of `blobs`."""
     key = f"{version}\n{namespace}\n{channel}"
-    found = crc32(payload, crc32(key.encode(), _BLOB))
-    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
+    crc = crc32(payload, crc32(key.encode(), _BLOB))
+    return ((crc ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def writes_sum(thread_id: str, namespace: str, row: LedgerRow) -> int:
     """The checksum of a row of `writes`."""
     key = f"{row.index},{row.generation}\n{namespace}\n{row.path}"
-    found = crc32(row.task, crc32(row.base, crc32(key.encode(), _WRITES)))
-    return ((crc32(row.payload, found) ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
+    crc = crc32(row.task, crc32(row.base, crc32(key.encode(), _WRITES)))
+    return ((crc32(row.payload, crc) ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
-def run_sum(thread_id: str, run: bytes, head: bytes | None, mode: str, given: bytes | None) -> int:
+def run_sum(
+    thread_id: str, run: bytes, head: bytes | None, mode: str, input_payload: bytes | None
+) -> int:
     """The checksum of a row of `runs`, until the run ends."""
-    found = crc32(head or b"", crc32(run, crc32(mode.encode(), _RUN)))
-    if given is not None:
-        found = crc32(given, crc32(b"input", found))
-    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
+    crc = crc32(head or b"", crc32(run, crc32(mode.encode(), _RUN)))
+    if input_payload is not None:
+        crc = crc32(input_payload, crc32(b"input", crc))
+    return ((crc ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def head_sum(thread_id: str, next_seq: int, head: bytes | None, run: bytes | None) -> int:
     """The checksum of a row of `threads`."""
     if head is None:
-        found = crc32(b"%d,1" % next_seq, _HEAD)
+        crc = crc32(b"%d,1" % next_seq, _HEAD)
     else:
-        found = crc32(head, crc32(b"%d,0" % next_seq, _HEAD))
+        crc = crc32(head, crc32(b"%d,0" % next_seq, _HEAD))
     if run is not None:
-        found = crc32(run, found)
-    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
+        crc = crc32(run, crc)
+    return ((crc ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
 def event_sum(run: bytes, row: EventRow) -> int:
@@ -119,8 +121,8 @@ def event_sum(run: bytes, row: EventRow) -> int:
 def system_sum(row: RunRow) -> int:
     """The checksum of those columns of a row of `system_runs` that never change."""
     key = f"{row.created}\n{row.graph}\n{row.metadata}"
-    found = crc32(row.payload, crc32(row.run, crc32(key.encode(), _SYSTEM)))
-    return ((found ^ _SIGN) - _SIGN) ^ thread_sum(row.thread_id)
+    crc = crc32(row.payload, crc32(row.run, crc32(key.encode(), _SYSTEM)))
+    return ((crc ^ _SIGN) - _SIGN) ^ thread_sum(row.thread_id)
 
 
 def point_key(namespace: str, identifier: object) -> str:
@@ -144,17 +146,17 @@ _WRONG_TYPE = "a column has a value of a type that no saver writes"
 _WRONG_SUM = "its checksum is wrong"
 
 
-def _fits(found: int | None, made: Callable[..., int], *parts: Any) -> bool:
+def _fits(checksum: int | None, compute: Callable[..., int], *parts: Any) -> bool:
     """Whether a stored checksum is that of the parts; parts of a wrong type have none.
 
     Args:
-        found: the stored checksum; None is not checked.
-        made: computes the checksum of `parts`.
+        checksum: the stored checksum; None is not checked.
+        compute: computes the checksum of `parts`.
     """
-    if found is None:
+    if checksum is None:
         return True
     try:
-        return made(*parts) == found
+        return compute(*parts) == checksum
     except (TypeError, ValueError, AttributeError):
         return False
 
@@ -183,16 +185,16 @@ def _are_ids(*values: object, or_none: tuple[object, ...] = ()) -> bool:
     return True
 
 
-def check_head(columns: tuple[Any, ...], found: int | None) -> None:
+def check_head(columns: tuple[Any, ...], checksum: int | None) -> None:
     """Check a row of `threads`.
 
     Args:
         columns: thread id, epoch, run, next sequence, head.
-        found: its stored checksum.
+        checksum: its stored checksum.
     Raises: StorageError: it is damaged.
     """
     thread_id, epoch, run, next_seq, head = columns
-    if not _fits(found, head_sum, thread_id, next_seq, head, run):
+    if not _fits(checksum, head_sum, thread_id, next_seq, head, run):
         raise damaged(thread_id, "the head", _WRONG_SUM)
     numbers = type(epoch) is int and type(next_seq) is int
     if not (numbers and _are_ids(or_none=(run, head))):
@@ -200,11 +202,11 @@ def check_head(columns: tuple[Any, ...], found: int | None) -> None:
 
 
 def check_point(
-    thread_id: str, namespace: str, sequence: int, row: CheckpointRow, found: int | None
+    thread_id: str, namespace: str, sequence: int, row: CheckpointRow, checksum: int | None
 ) -> None:
     """Check a row of `checkpoints`."""
     why = _WRONG_SUM
-    if _fits(found, checkpoint_sum, thread_id, namespace, sequence, row):
+    if _fits(checksum, checkpoint_sum, thread_id, namespace, sequence, row):
         why = _WRONG_TYPE
         ids = _are_ids(row.id, or_none=(row.parent, row.run))
         numbers = type(sequence) is int and type(row.step) is int
@@ -218,9 +220,9 @@ def check_blob(
     thread_id: str, namespace: str, channel: str, version: int, columns: tuple[Any, ...]
 ) -> bytes:
     """Check a row of `blobs` and return its payload; `columns` are payload and checksum."""
-    payload, found = columns
+    payload, checksum = columns
     if type(payload) is bytes and _fits(
-        found, blob_sum, thread_id, namespace, channel, version, payload
+        checksum, blob_sum, thread_id, namespace, channel, version, payload
     ):
         return payload
     what = f"the value of channel {channel!r} at version {version} in namespace {namespace!r}"
@@ -243,10 +245,10 @@ def check_items(
     return start, count, payload
 
 
-def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | None) -> LedgerRow:
+def check_writes(thread_id: str, namespace: str, row: LedgerRow, checksum: int | None) -> LedgerRow:
     """Check a row of `writes` and return it."""
     why = _WRONG_SUM
-    if _fits(found, writes_sum, thread_id, namespace, row):
+    if _fits(checksum, writes_sum, thread_id, namespace, row):
         why = _WRONG_TYPE
         numbers = type(row.index) is int and type(row.generation) is int
         if numbers and _are_texts(row.path) and type(row.payload) is bytes and _are_ids(row.task):
@@ -256,13 +258,15 @@ def check_writes(thread_id: str, namespace: str, row: LedgerRow, found: int | No
     raise damaged(thread_id, f"row {row.index} of task {task} beside {beside}", why)
 
 
-def check_run(thread_id: str, namespace: str, row: StoredClaim, found: int | None) -> StoredClaim:
+def check_run(
+    thread_id: str, namespace: str, row: StoredClaim, checksum: int | None
+) -> StoredClaim:
     """Check a row of `runs` whose run has not ended, and return it."""
     why = _WRONG_SUM
-    if _fits(found, run_sum, thread_id, row.run, row.head, row.mode, row.input):
+    if _fits(checksum, run_sum, thread_id, row.run, row.head, row.mode, row.input):
         why = _WRONG_TYPE
-        given = row.input is None or type(row.input) is bytes
-        if given and _are_texts(row.mode) and _are_ids(row.run, or_none=(row.head,)):
+        input_fits = row.input is None or type(row.input) is bytes
+        if input_fits and _are_texts(row.mode) and _are_ids(row.run, or_none=(row.head,)):
             return row
     named = as_text(row.run) if type(row.run) is bytes else repr(row.run)[:80]
     raise damaged(thread_id, f"run {named} of namespace {namespace!r}", why)
@@ -288,29 +292,29 @@ def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> Sto
     return None
 
 
-def check_event(query: ReadEvents, columns: tuple[Any, ...], found: int | None) -> EventRow:
+def check_event(query: ReadEvents, columns: tuple[Any, ...], checksum: int | None) -> EventRow:
     """Check a row of `events` and return it; its columns are place, created and payload."""
     run = query.run
     place, created, payload = columns
     row = EventRow(place, created, payload)
     why = _WRONG_SUM
-    if _fits(found, event_sum, run, row):
+    if _fits(checksum, event_sum, run, row):
         why = _WRONG_TYPE
         if type(place) is int and type(created) is int and type(payload) is bytes:
             return row
     raise damaged(query.thread_id, f"event {place!r} of run {as_text(run)}", why)
 
 
-def check_system_run(row: RunRow, found: int | None) -> RunRow:
+def check_system_run(row: RunRow, checksum: int | None) -> RunRow:
     """Check a row of `system_runs` and return it."""
     why = _WRONG_SUM
-    if _fits(found, system_sum, row):
+    if _fits(checksum, system_sum, row):
         why = _WRONG_TYPE
         texts = (row.thread_id, row.graph, row.metadata, row.reason)
         numbers = type(row.attempts) is int and _is_time(row.created) and _is_time(_due_of(row))
         held = type(row.payload) is bytes and (row.owner is None or type(row.owner) is bytes)
         status = row.status in _ENDED or row.status in OPEN_STATUSES
-        if found is None:  # searches read no checksum, and show the metadata
+        if checksum is None:  # searches read no checksum, and show the metadata
             held = held and _is_object(_shown_metadata(row.metadata))
         if status and numbers and held and _are_ids(row.run) and _are_texts(*texts):
             return row
@@ -352,16 +356,16 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], *, one: bool) -> list[
     Raises:
         StorageError: the query asks for a single run, and its row is damaged.
     """
-    found: list[RunRow] = []
+    sound_rows: list[RunRow] = []
     errors: list[StorageError] = []
     for row, crc in rows:
         try:
-            found.append(check_system_run(row, crc))
+            sound_rows.append(check_system_run(row, crc))
         except StorageError as error:
             if one:
                 raise
             errors.append(error)
-    return ReadableRows(found, errors) if errors else found
+    return ReadableRows(sound_rows, errors) if errors else sound_rows
 
 
 def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[RetentionPoint]:
@@ -382,12 +386,12 @@ def sound_points(thread_id: str, rows: Iterable[tuple[Any, ...]]) -> list[Retent
 
 def sound_threads(named: Iterable[Any]) -> list[str]:
     """Thread ids without those that are not text; with errors for these in a `ReadableRows`."""
-    found = list(named)
-    strange = [name for name in found if not _are_texts(name)]
+    thread_ids = list(named)
+    strange = [name for name in thread_ids if not _are_texts(name)]
     if not strange:
-        return found
+        return thread_ids
     errors = [damaged(repr(name), "the row in `threads`", _WRONG_TYPE) for name in strange]
-    return ReadableRows([name for name in found if _are_texts(name)], errors)
+    return ReadableRows([name for name in thread_ids if _are_texts(name)], errors)
 
 
 def sound_marks(rows: Iterable[tuple[Any, Any]]) -> list[ThreadMark]:
@@ -401,15 +405,15 @@ def sound_index(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
     None is left out, because a search has cut its page already. Values that can't be read are
     replaced: an id by printable text, a time by 0, metadata by none.
     """
-    found: list[ThreadRow] = []
+    sound_rows: list[ThreadRow] = []
     errors: list[Exception] = []
     for row in rows:
         sound = _shown_row(row)
         if sound is not row:
             named = damaged(sound.thread_id, "the row in `thread_index`", _WRONG_TYPE)
             errors.append(named)
-        found.append(sound)
-    return ReadableRows(found, errors) if errors else found
+        sound_rows.append(sound)
+    return ReadableRows(sound_rows, errors) if errors else sound_rows
 
 
 def _shown_row(row: ThreadRow) -> ThreadRow:
@@ -480,9 +484,9 @@ def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:
         return error
     whose = "" if thread_id is None else f" of thread {thread_id!r}"
     kind = StorageError if thread_id is None else DamagedRowError
-    found = kind(f"a row{whose} can't be read: {type(error).__name__}: {error}", do=RESTORE)
-    found.__cause__ = error
-    return found
+    row_error = kind(f"a row{whose} can't be read: {type(error).__name__}: {error}", do=RESTORE)
+    row_error.__cause__ = error
+    return row_error
 
 
 _Rows = Iterable[tuple[Any, ...]]
@@ -506,30 +510,30 @@ class Remaking(msgspec.Struct, frozen=True):
 
     def values(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `blobs`."""
-        for *key, found, crc in rows:
+        for *key, stored, crc in rows:
             namespace, channel, version = key
-            payload = check_blob(self.old, namespace, channel, version, (found, crc))
-            made = self.resealer.value(namespace, channel, version, payload)
-            yield made, blob_sum(self.new, namespace, channel, version, made), *key
+            payload = check_blob(self.old, namespace, channel, version, (stored, crc))
+            resealed = self.resealer.value(namespace, channel, version, payload)
+            yield resealed, blob_sum(self.new, namespace, channel, version, resealed), *key
 
     def items(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `ranges`."""
         for namespace, channel, lineage, *columns in rows:
             start, _, payload = check_items(self.old, namespace, channel, tuple(columns))
-            made = self.resealer.items(namespace, channel, lineage, start, payload)
-            yield with_checksums(made), namespace, channel, lineage, start
+            resealed = self.resealer.items(namespace, channel, lineage, start, payload)
+            yield with_checksums(resealed), namespace, channel, lineage, start
 
     def writes(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `writes`."""
         for namespace, *columns, crc in rows:
             row = check_writes(self.old, namespace, LedgerRow(*columns), crc)
-            made = msgspec.structs.replace(row, payload=self.resealer.writes(namespace, row))
+            resealed = msgspec.structs.replace(row, payload=self.resealer.writes(namespace, row))
             key = (row.base, row.task, row.index, row.generation)
-            yield made.payload, writes_sum(self.new, namespace, made), namespace, *key
+            yield resealed.payload, writes_sum(self.new, namespace, resealed), namespace, *key
 
     def inputs(self, rows: _Rows) -> Iterator[tuple[Any, ...]]:
         """Rows of `runs` that have an input."""
         for *columns, namespace, crc in rows:
             row = check_run(self.old, namespace, StoredClaim(*columns), crc)
-            made = self.resealer.input(row.run, columns[-1])
-            yield made, run_sum(self.new, row.run, row.head, row.mode, made), row.run
+            resealed = self.resealer.input(row.run, columns[-1])
+            yield resealed, run_sum(self.new, row.run, row.head, row.mode, resealed), row.run

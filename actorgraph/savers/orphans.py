@@ -15,13 +15,13 @@ KEYS_MAX = 20
 _ID_BYTES = 16
 
 
-def report_orphans(table: str, found: Iterable[tuple[Any, int]]) -> None:
+def report_orphans(table: str, orphans: Iterable[tuple[Any, int]]) -> None:
     """Warn that rows were removed from a table.
 
     Args:
-        found: key of the missing thread or run -> number of rows; nothing is said of none.
+        orphans: key of the missing thread or run -> number of rows; nothing is said of none.
     """
-    counts = list(found)
+    counts = list(orphans)
     if counts:
         keys = [_shown(key) for key, _ in counts[:KEYS_MAX]]
         warn("orphans.removed", table=table, keys=keys, rows=sum(rows for _, rows in counts))

@@ -41,9 +41,9 @@ def in_order(
         return places[: bisect_left(places, sequence, key=_sequence)][::-1]
 
     def is_behind(place: P) -> bool:
-        found = id_of(place)
-        if found != identifier:
-            return (found > identifier) == query.oldest_first
+        own_id = id_of(place)
+        if own_id != identifier:
+            return (own_id > identifier) == query.oldest_first
         if thread_id != thread:
             return thread_id > thread
         return place.sequence != sequence and (place.sequence > sequence) == query.oldest_first

@@ -78,8 +78,8 @@ class RemovalPlan(msgspec.Struct, frozen=True):
         lists: (namespace, channel, lineage) -> number of items to keep.
         heads: namespace -> new head or None; only of namespaces whose head is removed.
         stops: whether to raise the epoch, so that a run that is going on can store nothing more.
-        kept: for a sweep of a thread without a run, `(namespace, id)` of all checkpoints that are
-            left: ledgers beside other ids are removed. None otherwise.
+        remaining: for a sweep of a thread without a run, `(namespace, id)` of all checkpoints that
+            are left: ledgers beside other ids are removed. None otherwise.
     """
 
     gone: list[RetentionPoint]
@@ -89,12 +89,12 @@ class RemovalPlan(msgspec.Struct, frozen=True):
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
     stops: bool
-    kept: set[tuple[str, bytes]] | None = None
+    remaining: set[tuple[str, bytes]] | None = None
 
     @property
     def clears(self) -> bool:
         """Whether any rows are to be removed."""
-        return bool(self.gone) or self.kept is not None
+        return bool(self.gone) or self.remaining is not None
 
 
 def plan_removal(
@@ -140,7 +140,7 @@ def _plan(
         lists=lists,
         heads={namespace: newest_left.get(namespace) for namespace in lost},
         stops=stops or (removes and bool(lost)),
-        kept=left_keys if sweeps else None,
+        remaining=left_keys if sweeps else None,
     )
 
 
@@ -207,12 +207,12 @@ def _unexpired(removal: Expire, points: Sequence[RetentionPoint]) -> list[Retent
         return []
     heads = {point.namespace: point for point in points}
     counts = {ns: 0 if _is_over(ns, heads) else max(1, removal.count) for ns in heads}
-    kept = {point.sequence: point for point in young}
+    remaining = {point.sequence: point for point in young}
     for point in reversed(points):
         if counts[point.namespace]:
             counts[point.namespace] -= 1
-            kept[point.sequence] = point
-    return list(kept.values())
+            remaining[point.sequence] = point
+    return list(remaining.values())
 
 
 def _is_over(namespace: str, heads: dict[str, RetentionPoint]) -> bool:
@@ -246,19 +246,19 @@ def _with_ancestors(
     points: Iterable[RetentionPoint], by_key: dict[tuple[str, bytes], RetentionPoint]
 ) -> frozenset[int]:
     """The sequences of checkpoints and of all ancestors that their values are folded from."""
-    found: set[int] = set()
+    sequences: set[int] = set()
     waiting = list(points)
     while waiting:
         point = waiting.pop()
-        if point.sequence in found:
+        if point.sequence in sequences:
             continue
-        found.add(point.sequence)
+        sequences.add(point.sequence)
         left, at = set(point.record.deltas), _parent(point, by_key)
         while left and at is not None:
             waiting.append(at)
             left.intersection_update(at.record.deltas)
             at = _parent(at, by_key)
-    return frozenset(found)
+    return frozenset(sequences)
 
 
 def _relinked(

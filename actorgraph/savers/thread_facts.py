@@ -32,7 +32,7 @@ def facts_of(kind: str, data: Any) -> tuple[ThreadFact, ...]:
     """
     if not isinstance(data, Mapping):
         return ()
-    found: list[ThreadFact] = []
+    facts: list[ThreadFact] = []
     for key, value in cast("Mapping[Any, Any]", data).items():
         if not isinstance(key, str):
             continue
@@ -40,8 +40,8 @@ def facts_of(kind: str, data: Any) -> tuple[ThreadFact, ...]:
             text = fact_text(value)
         except (NotJsonError, RecursionError, ValueError):  # or an integer with too many digits
             continue
-        found.append(ThreadFact(f"{kind}.{key}", text))
-    return tuple(found)
+        facts.append(ThreadFact(f"{kind}.{key}", text))
+    return tuple(facts)
 
 
 def status_fact(status: str) -> ThreadFact:
@@ -105,7 +105,7 @@ def merged_metadata(stored: str, added: str) -> str:
 
 def _object(text: Any) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, TypeError, ValueError):  # no saver has written it
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}

@@ -18,10 +18,10 @@ def checked_answers(
     some = isinstance(answers, (list, tuple))
     if some and len(answers) == len(asked):
         return answers
-    given = f"{len(answers)} answers" if some else type(answers).__name__
+    returned = f"{len(answers)} answers" if some else type(answers).__name__
     one = getattr(saver, "saver", saver)
     raise SaverBrokenError(
-        f"{type(one).__name__}.{method}() returned {given} for {len(asked)} requests",
+        f"{type(one).__name__}.{method}() returned {returned} for {len(asked)} requests",
         do="return a list with one answer for each request, in order; "
         "`actorgraph.testing.check_saver` tests a saver",
     )

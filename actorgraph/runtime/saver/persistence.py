@@ -468,8 +468,8 @@ class PersistenceActor:
             return
         saver: Any = self._saver  # only immediate savers have `commit_now`
         try:
-            given = saver.commit_now([posted.request])
-            (outcome,) = checked_answers(saver, "commit_now", [posted.request], given)
+            outcomes = saver.commit_now([posted.request])
+            (outcome,) = checked_answers(saver, "commit_now", [posted.request], outcomes)
         except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
             (outcome,) = self._failed([posted], error)
         else:

@@ -169,8 +169,8 @@ class ReadActor:
         with anyio.CancelScope(shield=True):
             try:
                 queries = [query for query, _ in asked]
-                found = await self._saver.query(queries)
-                answers = checked_answers(self._saver, "query", queries, found)
+                returned = await self._saver.query(queries)
+                answers = checked_answers(self._saver, "query", queries, returned)
             except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
                 answers = [error] * len(asked)
             for count, ((_, box), answer) in enumerate(zip(asked, answers, strict=True), 1):

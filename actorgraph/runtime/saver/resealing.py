@@ -47,9 +47,9 @@ async def _reseal(host: Host, codec: Codec, row: RunRow) -> None:
     while True:
         query = ReadEvents(row.run, row.thread_id, after, RESEAL_PAGE, bytes_max=PAGE_BYTES)
         events = query.cut(await host.reader.ask(query))
-        made = tuple(_sealed(codec, row.run, event) for event in events)
-        size = sum(len(event.payload) for event in made) + len(payload or b"")
-        await host.writer.store(SealRun(row.run, row.thread_id, payload, made, size))
+        sealed = tuple(_sealed(codec, row.run, event) for event in events)
+        size = sum(len(event.payload) for event in sealed) + len(payload or b"")
+        await host.writer.store(SealRun(row.run, row.thread_id, payload, sealed, size))
         if not events.is_full:
             return
         payload, after = None, events[-1].place

@@ -20,14 +20,14 @@ PAGE = 512
 
 async def parked_rows(host: Host, thread_id: str | None = None) -> list[RunRow]:
     """Read the parked runs of a thread, or of all threads, oldest first."""
-    found: list[RunRow] = []
+    rows: list[RunRow] = []
     before = b"\xff" * 17
     while True:
         query = SearchRuns(PAGE, statuses=("parked",), prefix=thread_id or "", before=before)
         page: list[RunRow] = await host.reader.ask(query)
-        found += [row for row in page if thread_id in (None, row.thread_id)]
+        rows += [row for row in page if thread_id in (None, row.thread_id)]
         if len(page) < PAGE:
-            return found[::-1]
+            return rows[::-1]
         before = page[-1].run
 
 
@@ -44,10 +44,10 @@ async def runs_of_threads(host: Host, thread_ids: Sequence[str]) -> dict[str, li
         wanted = set(thread_ids)
         one = thread_ids[0] if len(thread_ids) == 1 else None
         rows += [row for row in await parked_rows(host, one) if row.thread_id in wanted]
-    found: dict[str, list[RunRow]] = {}
+    by_thread: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: row.run):
-        found.setdefault(row.thread_id, []).append(row)
-    return found
+        by_thread.setdefault(row.thread_id, []).append(row)
+    return by_thread
 
 
 def without_later(runs: Sequence[RunRow], now: int) -> list[RunRow]:

@@ -113,7 +113,7 @@ async def recorded_after(
         bound = page[-1].row.id
     chain = [start]
     while (stored := children.get(chain[-1].id)) is not None:
-        found = restore(codec, plan, Loaded(checkpoint=stored, head=stored.row.id))
-        assert found is not None
-        chain.append(found[0])
+        restored = restore(codec, plan, Loaded(checkpoint=stored, head=stored.row.id))
+        assert restored is not None
+        chain.append(restored[0])
     return chain

@@ -123,18 +123,18 @@ class SaverMethods:
         config = asked.pop("config")
 
         async def call_async() -> list[Any]:
-            found = _Selection(keep, most)
+            selection = _Selection(keep, most)
             async for item in self.saver.alist(config, **asked):
-                if not found.offer(item):
+                if not selection.offer(item):
                     break
-            return found.items
+            return selection.items
 
         def call_blocking() -> list[Any]:
-            found = _Selection(keep, most)
+            selection = _Selection(keep, most)
             for item in self.saver.list(config, **asked):
-                if not found.offer(item):
+                if not selection.offer(item):
                     break
-            return found.items
+            return selection.items
 
         return await self._either("list", call_async, call_blocking)
 

@@ -63,10 +63,10 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
     """Change a value, or the items of a list that is none itself."""
-    made = change(value)
-    if made is value and type(value) is list:
+    changed = change(value)
+    if changed is value and type(value) is list:
         return [change(item) for item in cast("list[Any]", value)]
-    return made
+    return changed
 
 
 def _as_interrupt(item: Any) -> Any:
@@ -99,12 +99,12 @@ def _ours(item: Any) -> Any:
         return item
     if kind.__name__ == "_DeltaSnapshot":
         return convert_from_langgraph(item.value)
-    made = BRIDGE.adapt(item)
-    if type(made) is Send:
-        return Send(made.node, convert_from_langgraph(made.arg), made.timeout)
-    if type(made) is Interrupt or type(made) is Overwrite:
-        return replace(made, value=convert_from_langgraph(made.value))
-    return made
+    adapted = BRIDGE.adapt(item)
+    if type(adapted) is Send:
+        return Send(adapted.node, convert_from_langgraph(adapted.arg), adapted.timeout)
+    if type(adapted) is Interrupt or type(adapted) is Overwrite:
+        return replace(adapted, value=convert_from_langgraph(adapted.value))
+    return adapted
 
 
 class LivePayload(bytes):
@@ -119,9 +119,9 @@ class LivePayload(bytes):
 
 def live_payload(value: Any) -> LivePayload:
     """Make a payload that carries a value; the caller must not change the value any more."""
-    made = LivePayload(b"")
-    made.value = value
-    return made
+    payload = LivePayload(b"")
+    payload.value = value
+    return payload
 
 
 def value_of(payload: bytes) -> Any:

@@ -19,26 +19,26 @@ COUNTERS = "counters_since_delta_snapshot"
 _COLUMNS = frozenset({"source", "step", "run_id", COUNTERS, EXTRA})
 
 
-def address_of(found: Any) -> tuple[str, str, bytes]:
+def address_of(checkpoint_tuple: Any) -> tuple[str, str, bytes]:
     """Return thread id, namespace and checkpoint id of a tuple."""
-    place = found.config["configurable"]
-    checkpoint = as_bytes(found.checkpoint["id"])
+    place = checkpoint_tuple.config["configurable"]
+    checkpoint = as_bytes(checkpoint_tuple.checkpoint["id"])
     return str(place["thread_id"]), place.get("checkpoint_ns") or "", checkpoint
 
 
-def parent_of(found: Any) -> bytes | None:
+def parent_of(checkpoint_tuple: Any) -> bytes | None:
     """Return the id of a tuple's parent; None for none."""
-    text = ((found.parent_config or {}).get("configurable") or {}).get("checkpoint_id")
+    text = ((checkpoint_tuple.parent_config or {}).get("configurable") or {}).get("checkpoint_id")
     return as_bytes(text) if text else None
 
 
-def record_of(found: Any) -> Record:
+def record_of(checkpoint_tuple: Any) -> Record:
     """Return the record of a tuple's checkpoint, with every value in a row of its own."""
-    checkpoint, metadata = found.checkpoint, found.metadata or {}
+    checkpoint, metadata = checkpoint_tuple.checkpoint, checkpoint_tuple.metadata or {}
     extra = metadata.get(EXTRA) or {}
     values = checkpoint["channel_values"]
     # LangGraph's first checkpoint of a chain holds nothing of its deltas: they are empty there.
-    counters = (metadata.get(COUNTERS) or {}) if parent_of(found) else {}
+    counters = (metadata.get(COUNTERS) or {}) if parent_of(checkpoint_tuple) else {}
     updated = checkpoint.get("updated_channels")
     return Record(
         graph=extra.get("graph", ""),
@@ -55,14 +55,14 @@ def record_of(found: Any) -> Record:
     )
 
 
-def stored_checkpoint(found: Any) -> StoredCheckpoint:
+def stored_checkpoint(checkpoint_tuple: Any) -> StoredCheckpoint:
     """Return the rows of a tuple.
 
     Raises:
         SerializationError: a version doesn't begin with a number.
     """
-    thread_id, namespace, checkpoint = address_of(found)
-    metadata = dict(found.metadata or {})
+    thread_id, namespace, checkpoint = address_of(checkpoint_tuple)
+    metadata = dict(checkpoint_tuple.metadata or {})
     extra = metadata.get(EXTRA) or {}
     run = _run_of(metadata)
     if run is not None:
@@ -71,15 +71,15 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         metadata.pop("parents", None)
     row = CheckpointRow(
         id=checkpoint,
-        parent=parent_of(found),
+        parent=parent_of(checkpoint_tuple),
         step=int(metadata.get("step", -1)),
         source=str(metadata.get("source", "loop")),
         run=run,
         next=encode_json(list(extra.get("next", ()))),
-        record=encode_record(record_of(found)),
+        record=encode_record(record_of(checkpoint_tuple)),
         metadata=_as_json({k: v for k, v in metadata.items() if k not in _COLUMNS}, metadata),
     )
-    values = found.checkpoint["channel_values"]
+    values = checkpoint_tuple.checkpoint["channel_values"]
     blobs: dict[str, bytes] = {
         c: live_payload(convert_from_langgraph(value, c)) for c, value in values.items()
     }
@@ -91,18 +91,18 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
         blobs=blobs,
         ranges={},
         ends={},
-        ledger=sorted_ledger(ledger_rows(checkpoint, found.pending_writes or ())),
+        ledger=sorted_ledger(ledger_rows(checkpoint, checkpoint_tuple.pending_writes or ())),
     )
 
 
-def matches(found: Any, query: ListCheckpoints) -> bool:
+def matches(checkpoint_tuple: Any, query: ListCheckpoints) -> bool:
     """Whether a listing asks for a tuple."""
-    thread_id, namespace, checkpoint = address_of(found)
+    thread_id, namespace, checkpoint = address_of(checkpoint_tuple)
     if query.thread_id not in (None, thread_id) or query.namespace not in (None, namespace):
         return False
     if query.before is not None and checkpoint >= query.before:
         return False
-    metadata = found.metadata or {}
+    metadata = checkpoint_tuple.metadata or {}
     return all(
         key in metadata and encode_json(metadata[key]) == encode_json(value)  # true is not 1
         for key, value in query.where

@@ -47,7 +47,7 @@ async def apply_retention(calls: SaverMethods, request: Request) -> CommitOutcom
 
 async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
     """Return the sorted ids of the threads that a query asks for; reads every checkpoint."""
-    found: set[str] = set()
+    thread_ids: set[str] = set()
 
     def note(item: Any) -> bool:
         thread_id, _, checkpoint = address_of(item)
@@ -55,8 +55,8 @@ async def threads_with(calls: SaverMethods, query: ListThreads) -> list[str]:
         wanted = query.runs is None or str(run) in query.runs
         old = query.older is None or created_of(checkpoint) < query.older
         if wanted and old:
-            found.add(thread_id)
+            thread_ids.add(thread_id)
         return False
 
     await calls.listed(note, None, config=None)
-    return sorted(found)
+    return sorted(thread_ids)

@@ -173,12 +173,19 @@ class ForeignBackend:
             heads[commit.namespace] = commit.head
             return False
         thread.last.clear()
-        found = await self._calls.call("get_tuple", config_for(commit.thread_id, commit.namespace))
-        heads[commit.namespace] = None if found is None else address_of(found)[2]
+        checkpoint_tuple = await self._calls.call(
+            "get_tuple", config_for(commit.thread_id, commit.namespace)
+        )
+        heads[commit.namespace] = (
+            None if checkpoint_tuple is None else address_of(checkpoint_tuple)[2]
+        )
         rows = answer_rows(commit)
-        if not rows or found is None:
+        if not rows or checkpoint_tuple is None:
             return False
-        there = {(row.task, row.index, row.generation) for row in stored_checkpoint(found).ledger}
+        there = {
+            (row.task, row.index, row.generation)
+            for row in stored_checkpoint(checkpoint_tuple).ledger
+        }
         return any((row.task, row.index, row.generation) in there for row in rows)
 
     async def _parent(
@@ -191,10 +198,10 @@ class ForeignBackend:
         if last is not None and last.id == parent:
             return last
         place = config_for(commit.thread_id, commit.namespace, parent)
-        found = await self._calls.call("get_tuple", place)
-        if found is None:
+        checkpoint_tuple = await self._calls.call("get_tuple", place)
+        if checkpoint_tuple is None:
             return None
-        last = _last_checkpoint(found)
+        last = _last_checkpoint(checkpoint_tuple)
         thread.last[commit.namespace] = last
         return last
 
@@ -218,20 +225,20 @@ class ForeignBackend:
         values, versions = dict(last.values), dict(last.versions)
         asked = ListCheckpoints(commit.thread_id, commit.namespace)
 
-        def has_one(found: Any) -> bool:
-            held = found.checkpoint["channel_values"]
-            versions_ = found.checkpoint["channel_versions"]
-            return matches(found, asked) and any(
+        def has_one(checkpoint_tuple: Any) -> bool:
+            held = checkpoint_tuple.checkpoint["channel_values"]
+            versions_ = checkpoint_tuple.checkpoint["channel_versions"]
+            return matches(checkpoint_tuple, asked) and any(
                 c in held and number_of(versions_.get(c, 0)) == n for c, n in absent.items()
             )
 
         config = config_for(commit.thread_id, commit.namespace)
-        for found in await self._calls.listed(has_one, None, config=config):
+        for checkpoint_tuple in await self._calls.listed(has_one, None, config=config):
             for channel, number in absent.items():
-                version = found.checkpoint["channel_versions"].get(channel, 0)
+                version = checkpoint_tuple.checkpoint["channel_versions"].get(channel, 0)
                 if number_of(version) == number:
                     values[channel] = convert_from_langgraph(
-                        found.checkpoint["channel_values"].get(channel)
+                        checkpoint_tuple.checkpoint["channel_values"].get(channel)
                     )
                     versions[channel] = version
         return LastCheckpoint(last.id, values, versions, last.seen, last.lists)
@@ -249,8 +256,8 @@ class ForeignBackend:
         LangGraph's savers number the writes of each `put_writes` from 0, so a later call that
         didn't repeat the earlier ones would collide with them.
         """
-        found = await self._calls.call("get_tuple", place)
-        pending = (found.pending_writes or ()) if found is not None else ()
+        checkpoint_tuple = await self._calls.call("get_tuple", place)
+        pending = (checkpoint_tuple.pending_writes or ()) if checkpoint_tuple is not None else ()
         return [
             (channel, value)
             for owner, channel, value in pending
@@ -267,24 +274,24 @@ class ForeignBackend:
         if isinstance(query, CountCheckpoints):
             return len(await self._page(ListCheckpoints(query.thread_id, query.namespace)))
         assert isinstance(query, ListCheckpoints), "this saver keeps no runs"
-        found = [stored_checkpoint(item) for item in await self._page(query)]
+        page = [stored_checkpoint(item) for item in await self._page(query)]
         if query.bare:
-            return [msgspec.structs.replace(s, blobs={}, ledger=()) for s in found]
+            return [msgspec.structs.replace(s, blobs={}, ledger=()) for s in page]
         if not query.ancestors:
-            return found
-        return [await self._with_ancestors(stored) for stored in found]
+            return page
+        return [await self._with_ancestors(stored) for stored in page]
 
     async def _load(self, query: LoadCheckpoint) -> Loaded:
         thread = self._threads.get(query.thread_id)
         newest = await self._calls.call("get_tuple", config_for(query.thread_id, query.namespace))
-        found, epoch = newest, thread.state.epoch if thread else 1
+        checkpoint_tuple, epoch = newest, thread.state.epoch if thread else 1
         if newest is None:
             return Loaded(epoch=epoch, open_run=thread.run if thread else None)
         head = address_of(newest)[2]
         if query.id is not None and query.id != head:
             place = config_for(query.thread_id, query.namespace, query.id)
-            found = await self._calls.call("get_tuple", place)
-        stored = None if found is None else stored_checkpoint(found)
+            checkpoint_tuple = await self._calls.call("get_tuple", place)
+        stored = None if checkpoint_tuple is None else stored_checkpoint(checkpoint_tuple)
         if stored is not None and query.ancestors:
             stored = await self._with_ancestors(stored)
         return Loaded(
@@ -307,14 +314,14 @@ class ForeignBackend:
         # Savers may list one namespace after the other, so the saver's first `limit` ones are the
         # newest only within one namespace.
         ordered = None not in (query.thread_id, query.namespace) and not query.oldest_first
-        found = await self._calls.listed(
+        items = await self._calls.listed(
             lambda item: matches(item, query),
             query.limit if ordered else None,
             config=config,
             before=before,
         )
-        found.sort(key=lambda item: address_of(item)[2], reverse=not query.oldest_first)
-        return found[: query.limit] if query.limit is not None else found
+        items.sort(key=lambda item: address_of(item)[2], reverse=not query.oldest_first)
+        return items[: query.limit] if query.limit is not None else items
 
     async def _with_ancestors(self, stored: StoredCheckpoint) -> StoredCheckpoint:
         """Add the ancestors that the values of a checkpoint's DeltaChannels are folded from."""
@@ -322,17 +329,17 @@ class ForeignBackend:
         left, ancestors, above = set(record.deltas), list[StoredCheckpoint](), stored
         while left and above.row.parent is not None:
             place = config_for(stored.thread_id, stored.namespace, above.row.parent)
-            found = await self._calls.call("get_tuple", place)
-            if found is None:
+            checkpoint_tuple = await self._calls.call("get_tuple", place)
+            if checkpoint_tuple is None:
                 break
-            above = stored_checkpoint(found)
+            above = stored_checkpoint(checkpoint_tuple)
             ancestors.append(above)
             left.intersection_update(decode_record(above.row.record).deltas)
         return msgspec.structs.replace(stored, ancestors=tuple(ancestors))
 
 
-def _last_checkpoint(found: Any) -> LastCheckpoint:
-    checkpoint = found.checkpoint
+def _last_checkpoint(checkpoint_tuple: Any) -> LastCheckpoint:
+    checkpoint = checkpoint_tuple.checkpoint
     values = {c: convert_from_langgraph(v) for c, v in checkpoint["channel_values"].items()}
     versions, seen = checkpoint["channel_versions"], checkpoint["versions_seen"]
-    return LastCheckpoint(address_of(found)[2], values, versions, seen, {})
+    return LastCheckpoint(address_of(checkpoint_tuple)[2], values, versions, seen, {})

@@ -77,7 +77,7 @@ def ledger_rows(base: bytes, pending: Iterable[Sequence[Any]]) -> list[LedgerRow
 
 def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[LedgerRow]:
     """Split a task's writes into rows: each ends with its mark."""
-    found: dict[tuple[int, int], LedgerRow] = {}
+    by_key: dict[tuple[int, int], LedgerRow] = {}
     begun: list[tuple[str, Any]] = []
     for channel, value in writes:
         if channel != NO_WRITES or not isinstance(value, dict):
@@ -87,9 +87,9 @@ def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[Led
         if "converted" in mark:
             begun.append((CONVERTED, mark["converted"]))
         key = (int(mark["index"]), int(mark["generation"]))
-        found.setdefault(key, _row(base, task, (mark["path"], *key), begun, mark.get("times")))
+        by_key.setdefault(key, _row(base, task, (mark["path"], *key), begun, mark.get("times")))
         begun = []
-    rows = list(found.values())
+    rows = list(by_key.values())
     if begun:
         index = 1 + max((row.index for row in rows), default=-1)
         rows.append(_row(base, task, ("", index, 0), begun))
@@ -105,8 +105,8 @@ def _controls(
         place = (str(note["task"]), int(note["index"]))
         if "writes" in note:
             said = (note["path"], place[1], int(note["generation"]))
-            made = [(c, v) for c, v in note["writes"]]
-            rows.append(_row(base, place[0], said, made, note.get("times")))
+            writes = [(c, v) for c, v in note["writes"]]
+            rows.append(_row(base, place[0], said, writes, note.get("times")))
         elif place not in newest or newest[place]["generation"] <= note["generation"]:
             newest[place] = note
     for (task, index), write in controls.items():

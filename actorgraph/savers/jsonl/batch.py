@@ -114,9 +114,9 @@ def _key(request: Commit, row: LedgerRow) -> tuple[object, ...]:
 
 
 def _copied(state: ThreadState) -> ThreadState:
-    made = copy(state)
-    made.heads = dict(state.heads)
-    return made
+    copied = copy(state)
+    copied.heads = dict(state.heads)
+    return copied
 
 
 def _refused(request: Commit, cause: Exception) -> StorageError:

@@ -98,17 +98,17 @@ def check_unchanged(path: str, inode: int, size: int, tail: int = 0) -> None:
         status = os.stat(path)  # noqa: PTH116 - faster than Path.stat, at every commit
     except OSError:
         status = None
-    found = 0 if status is None else status.st_size
+    found_size = 0 if status is None else status.st_size
     if status is None:
         how = "removed" if inode else ""
     elif not inode:
-        how = "made by another program" if found else ""
+        how = "made by another program" if found_size else ""
     elif status.st_ino != inode:
         how = "replaced"
-    elif found < size:
-        how = f"shortened by {size - found} bytes"
+    elif found_size < size:
+        how = f"shortened by {size - found_size} bytes"
     else:
-        how = "" if found in (size, size + tail) else f"extended by {found - size} bytes"
+        how = "" if found_size in (size, size + tail) else f"extended by {found_size - size} bytes"
     if how:
         raise changed_file(path, how)
 

@@ -94,14 +94,14 @@ class Folder:
 
     def _stat(self, *path: str) -> tuple[int, int] | None:
         try:
-            found = os.stat(os.path.join(*path))  # noqa: PTH116, PTH118 - at every commit
+            status = os.stat(os.path.join(*path))  # noqa: PTH116, PTH118 - at every commit
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _lost(self, path: str) -> SaverBrokenError:
-        found = self._stat(path)
-        if found == self._id:
+        identity = self._stat(path)
+        if identity == self._id:
             how = "removed" if self._stat(path, LOCK) is None else "replaced"
             return SaverBrokenError(
                 f"the lock file of the folder {path!r} was {how} while the folder was open, so "
@@ -109,7 +109,7 @@ class Folder:
                 do="leave '.lock' where it is; make sure that one process alone uses the folder, "
                 "close every saver of it here, and open it again",
             )
-        how = "removed or renamed" if found is None else "replaced"
+        how = "removed or renamed" if identity is None else "replaced"
         return SaverBrokenError(
             f"the folder {path!r} was {how} while it was open: the last save may be lost",
             do="close every saver of the folder, put it back, and open it again",
@@ -132,18 +132,18 @@ class Folder:
         Raises:
             StorageError: the file is damaged.
         """
-        found = self.unsynced.get(thread_id) or self._indexes.get(thread_id)
-        if found is None:
+        index = self.unsynced.get(thread_id) or self._indexes.get(thread_id)
+        if index is None:
             path = self.file(thread_id)
             epoch, marked = self.epochs.get(thread_id, 1), self.marks.size_of(path)
-            found = load(thread_id, path, epoch, marked)
-            self.marks.check(found.path, found.size + found.unended)
+            index = load(thread_id, path, epoch, marked)
+            self.marks.check(index.path, index.size + index.unended)
             if keep:
-                self.remember(found)
+                self.remember(index)
         elif thread_id in self._indexes:
             self._indexes.move_to_end(thread_id)
-        found.state.epoch = max(found.state.epoch, self.raised.get(thread_id, 0))
-        return found
+        index.state.epoch = max(index.state.epoch, self.raised.get(thread_id, 0))
+        return index
 
     def runs(self) -> RunLog:
         """Return the log of ActorSystems' runs; may read its file. Under `reading`.

@@ -303,23 +303,23 @@ class ListRowCache:
         Args:
             line: reads a line by its number.
         """
-        kept = self._kept.pop(key, None)
-        self._size -= 0 if kept is None else len(kept.payload)
-        if kept is None or kept.row is not row:
-            kept = _CachedRow(row)
-        if kept.lines < len(row.lines):
-            parts = _parts(key, row, line, kept.lines)
-            if kept.lines and parts and min(parts) < kept.end:
+        cached = self._kept.pop(key, None)
+        self._size -= 0 if cached is None else len(cached.payload)
+        if cached is None or cached.row is not row:
+            cached = _CachedRow(row)
+        if cached.lines < len(row.lines):
+            parts = _parts(key, row, line, cached.lines)
+            if cached.lines and parts and min(parts) < cached.end:
                 # A new line repeats items of an earlier one: read the row again, in order.
-                kept = _CachedRow(row)
+                cached = _CachedRow(row)
                 parts = _parts(key, row, line, 0)
-            kept.payload += b"".join(parts[position] for position in sorted(parts))
-            kept.lines, kept.end = len(row.lines), key[-1] + row.count
-        self._kept[key] = kept
-        self._size += len(kept.payload)
+            cached.payload += b"".join(parts[position] for position in sorted(parts))
+            cached.lines, cached.end = len(row.lines), key[-1] + row.count
+        self._kept[key] = cached
+        self._size += len(cached.payload)
         while self._size > BYTES_MAX and len(self._kept) > 1:
             self._size -= len(self._kept.popitem(last=False)[1].payload)
-        return kept.payload
+        return cached.payload
 
 
 def _parts(key: Key, row: IndexedRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:

@@ -46,7 +46,7 @@ def is_lost_append(
 def _durable_lines(text: bytes) -> int:
     """Return how many lines were durable when this one was written; 0 if it is damaged."""
     try:
-        found = _POSITIONS.decode(verified(text))
+        position = _POSITIONS.decode(verified(text))
     except ValueError:
         return 0
-    return found.line - 1 - found.unsynced
+    return position.line - 1 - position.unsynced

@@ -86,15 +86,15 @@ def _answer(folder: Folder, query: Query) -> Any:
 
 def _threads(folder: Folder, query: ListThreads) -> list[str]:
     """Answer `ListThreads`; threads that can't be read are left out, with their errors."""
-    found: list[str] = []
+    thread_ids: list[str] = []
     errors: list[Exception] = []
     for thread_id in folder.threads(inputs=query.inputs, errors=errors):
         try:
             if _has_runs(folder, thread_id, query):
-                found.append(thread_id)
+                thread_ids.append(thread_id)
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(thread_id, error))
-    return ReadableRows(sorted(found), errors) if errors else sorted(found)
+    return ReadableRows(sorted(thread_ids), errors) if errors else sorted(thread_ids)
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
@@ -168,7 +168,7 @@ class _ThreadReader:
         stored = self._stored(place, row, record)
         if not ancestors or not record.deltas:
             return stored
-        left, found, at = set(record.deltas), list[StoredCheckpoint](), row
+        left, chain, at = set(record.deltas), list[StoredCheckpoint](), row
         for _ in range(record.depth):
             above = self.index.by_id.get((place.namespace, at.parent or b""))
             if above is None:
@@ -177,8 +177,8 @@ class _ThreadReader:
             held = decode_record(at.record)
             ends = left.difference(held.deltas)
             left -= ends
-            found.append(self._stored(above, at, held.only(ends)))
-        return msgspec.structs.replace(stored, ancestors=tuple(found))
+            chain.append(self._stored(above, at, held.only(ends)))
+        return msgspec.structs.replace(stored, ancestors=tuple(chain))
 
     def _stored(
         self, place: CheckpointPlace, row: CheckpointRow, record: Record
@@ -213,16 +213,16 @@ class _ThreadReader:
 
     def _list(self, namespace: str, channel: str, lineage: int) -> list[StoredRange]:
         """Read the rows of a list, once for all checkpoints that share them."""
-        found = self._lists.get((namespace, channel, lineage))
-        if found is None:
-            found = []
+        ranges = self._lists.get((namespace, channel, lineage))
+        if ranges is None:
+            ranges = []
             rows = self.index.rows.get((namespace, channel, lineage), {})
             for start in sorted(rows):
                 key = (self.index.thread_id, namespace, channel, lineage, start)
                 payload = self._rows.payload(key, rows[start], self.line)
-                found.append(StoredRange(start, rows[start].count, payload))
-            self._lists[namespace, channel, lineage] = found
-        return found
+                ranges.append(StoredRange(start, rows[start].count, payload))
+            self._lists[namespace, channel, lineage] = ranges
+        return ranges
 
     def _ledger(self, namespace: str, point: bytes) -> Iterable[LedgerRow]:
         rows = self.index.ledger.get((namespace, point), {})
@@ -239,8 +239,8 @@ class _ThreadReader:
         claim = self.line(self.index.run_line).claim
         assert claim is not None
         head = None if claim.head is None else as_bytes(claim.head)
-        given = payload_of(claim.input[0]) if claim.input else None
-        return StoredClaim(run, head, claim.mode, given)
+        input_payload = payload_of(claim.input[0]) if claim.input else None
+        return StoredClaim(run, head, claim.mode, input_payload)
 
 
 def _start(row: StoredRange) -> int:
@@ -277,9 +277,9 @@ def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(thread_id, error))
     ids = sorted(places, reverse=not query.oldest_first)
-    found = islice((one for id_ in ids for one in places[id_]), query.limit)
+    page = islice((one for id_ in ids for one in places[id_]), query.limit)
     rows: list[StoredCheckpoint] = []
-    for thread_id, those in groupby(found, key=lambda one: one[0]):
+    for thread_id, those in groupby(page, key=lambda one: one[0]):
         with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
     return FilteredPage(rows, rows, errors) if errors else rows

@@ -50,8 +50,8 @@ def resealed_line(line: Line, resealer: Resealer) -> Line:
     namespace = line.namespace
     for value in line.values:
         payload = payload_of(value.value)
-        made = resealer.value(namespace, value.channel, value.version, payload)
-        value.value = raw_of(made)
+        resealed = resealer.value(namespace, value.channel, value.version, payload)
+        value.value = raw_of(resealed)
     for part in line.lists:
         if part.items:
             where = (namespace, part.channel, part.lineage, part.position)
@@ -161,21 +161,21 @@ def _hold(folder: Folder, files: Files, request: HoldWhole, index: ThreadIndex) 
 
 def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) -> CommitOutcome:
     state = index.state
-    found = plan_removal(request, list(_points(index)), state.run)
-    if not (found.clears or found.stops):
+    plan = plan_removal(request, list(_points(index)), state.run)
+    if not (plan.clears or plan.stops):
         return Committed()
-    run = None if found.stops else state.run
-    epoch = state.epoch + found.stops
+    run = None if plan.stops else state.run
+    epoch = state.epoch + plan.stops
 
     def change(line: Line) -> Line:
         if line.claim is not None and (run is None or line.line != index.run_line):
             line.claim = None
         line.epoch = epoch
-        return _trimmed(line, found, index, going_on=run is not None) if found.clears else line
+        return _trimmed(line, plan, index, going_on=run is not None) if plan.clears else line
 
-    made = _rewrite(folder, files, index, change, epoch=epoch)
-    freed = index.row_count - made.row_count if found.kept is not None else 0
-    return Committed(removed=len(found.gone), freed=freed)
+    rewritten = _rewrite(folder, files, index, change, epoch=epoch)
+    freed = index.row_count - rewritten.row_count if plan.remaining is not None else 0
+    return Committed(removed=len(plan.gone), freed=freed)
 
 
 def _points(index: ThreadIndex) -> Iterator[RetentionPoint]:
@@ -188,34 +188,34 @@ def _points(index: ThreadIndex) -> Iterator[RetentionPoint]:
             )
 
 
-def _trimmed(line: Line, found: RemovalPlan, index: ThreadIndex, *, going_on: bool) -> Line:
+def _trimmed(line: Line, plan: RemovalPlan, index: ThreadIndex, *, going_on: bool) -> Line:
     """Remove rows from a line, in place; return it.
 
     Args:
         going_on: whether the thread's open run keeps its claim.
     """
     namespace = line.namespace
-    gone = {point.sequence for point in found.gone if point.namespace == namespace}
-    parents = {p.sequence: parent for p, parent in found.parents if p.namespace == namespace}
+    gone = {point.sequence for point in plan.gone if point.namespace == namespace}
+    parents = {p.sequence: parent for p, parent in plan.parents if p.namespace == namespace}
     line.checkpoints = [p for p in line.checkpoints if p.sequence not in gone]
     for point in line.checkpoints:
         if point.sequence in parents:
             parent = parents[point.sequence]
             point.parent = None if parent is None else as_text(parent)
-    line.values = [v for v in line.values if (namespace, v.channel, v.version) in found.blobs]
+    line.values = [v for v in line.values if (namespace, v.channel, v.version) in plan.blobs]
     # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
     if not going_on:
         line.lists = [
             part
             for part in line.lists
             if index.row_start(namespace, part)
-            < found.lists.get((namespace, part.channel, part.lineage), 0)
+            < plan.lists.get((namespace, part.channel, part.lineage), 0)
         ]
     keys = ((namespace, as_bytes(entry.base)) for entry in line.ledger)
     line.ledger = [
         entry
         for entry, key in zip(line.ledger, keys, strict=True)
-        if key not in found.ledgers and (found.kept is None or key in found.kept)
+        if key not in plan.ledgers and (plan.remaining is None or key in plan.remaining)
     ]
     # The claim is gone, so the run's end goes too. With an open run the ends of earlier ones stay:
     # they precede its claim, so they don't end it.
@@ -246,21 +246,21 @@ def _rewrite(
         SaverBrokenError: the outcome is unknown.
     """
     target, path = target or source, Path((target or source).path)
-    made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
+    rewritten = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
     target.check_file()
     temporary = str(path.with_name(f".{path.name}{TEMPORARY}"))
     try:
-        _write(files, temporary, source, change, made)
-        if not made.starts:
+        _write(files, temporary, source, change, rewritten)
+        if not rewritten.starts:
             files.remove(temporary)
-            _remove_file(folder, files, target, made.state.epoch)
-            return made
+            _remove_file(folder, files, target, rewritten.state.epoch)
+            return rewritten
         # One lock around the rename and the new index: readers never combine the index of one
         # file with the lines of the other.
         folder.marks.drop(path.name)
         with folder.reading:
             files.rename(temporary, target.path)
-            folder.remember(made)
+            folder.remember(rewritten)
             if not target.starts:  # a new thread becomes visible when its name is durable
                 folder.unsynced = {target.thread_id: target}
     except OSError as error:
@@ -272,12 +272,12 @@ def _rewrite(
     finally:
         with folder.reading:
             folder.unsynced = {}
-    folder.marks.put(path.name, made.inode, made.size)
-    return made
+    folder.marks.put(path.name, rewritten.inode, rewritten.size)
+    return rewritten
 
 
 def _write(
-    files: Files, temporary: str, source: ThreadIndex, change: Change, made: ThreadIndex
+    files: Files, temporary: str, source: ThreadIndex, change: Change, rewritten: ThreadIndex
 ) -> None:
     descriptor = files.create(temporary)
     try:
@@ -287,10 +287,10 @@ def _write(
             line = change(old)
             if not line.has_rows:
                 continue
-            line.line, line.unsynced = len(made.starts) + 1, 0
+            line.line, line.unsynced = len(rewritten.starts) + 1, 0
             text = encode_line(line)
             start = written + len(waiting)
-            made.add(line, start, start + len(text))
+            rewritten.add(line, start, start + len(text))
             waiting += text
             if len(waiting) > _CHUNK:
                 files.write(descriptor, bytes(waiting), written)
@@ -298,13 +298,13 @@ def _write(
                 waiting.clear()
         files.write(descriptor, bytes(waiting), written)
         files.sync(descriptor)
-        made.inode = os.fstat(descriptor).st_ino
+        rewritten.inode = os.fstat(descriptor).st_ino
     finally:
         os.close(descriptor)
-    made.durable = len(made.starts)
+    rewritten.durable = len(rewritten.starts)
     # Sequence numbers of removed checkpoints are not given again while the index is in memory.
-    if made.thread_id == source.thread_id:
-        made.state.next_seq = source.state.next_seq
+    if rewritten.thread_id == source.thread_id:
+        rewritten.state.next_seq = source.state.next_seq
 
 
 def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -> None:

@@ -287,8 +287,8 @@ def _claim(commit: Commit) -> ClaimEntry | None:
     if claim is None:
         return None
     head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
-    given = [] if claim.input is None else [raw_of(claim.input)]
-    return ClaimEntry(claim.mode, _text(head), given, claim.resumes)
+    input_values = [] if claim.input is None else [raw_of(claim.input)]
+    return ClaimEntry(claim.mode, _text(head), input_values, claim.resumes)
 
 
 def _point(row: CheckpointRow, sequence: int) -> JsonCheckpoint:

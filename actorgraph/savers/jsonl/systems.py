@@ -346,17 +346,17 @@ class Stage:
         return self._memory.is_alive(owner) and is_leased(owner, self._open_runs(thread_id))
 
     def _open_runs(self, thread_id: str) -> list[OpenRun]:
-        found = self._memory.open_runs(thread_id)
+        open_runs = self._memory.open_runs(thread_id)
         for row in self._put.get(thread_id, ()):
             alive = self._memory.is_alive(row.owner)
-            found.append(OpenRun(row.run, row.owner, row.claimed, alive, row.due))
+            open_runs.append(OpenRun(row.run, row.owner, row.claimed, alive, row.due))
         return [
             msgspec.structs.replace(
                 one,
                 owner=self._owners.get(one.run, one.owner),
                 claimed=one.claimed or one.run in self._begun,
             )
-            for one in found
+            for one in open_runs
             if one.run not in self._left
         ]
 

@@ -13,11 +13,11 @@ _Rows = dict[str, list[tuple[Any, ...]]]
 
 def rows_of(threads: list[MemoryThread]) -> _Rows:
     """Database rows of threads whose logs are settled, by table; payloads are not copied."""
-    found: _Rows = {}
+    rows: _Rows = {}
     for key, thread in enumerate(threads, 1):
         for table, row in _rows(key, thread):
-            found.setdefault(table, []).append(row)
-    return found
+            rows.setdefault(table, []).append(row)
+    return rows
 
 
 def write(dest: str, rows: _Rows) -> None:
@@ -36,12 +36,12 @@ def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]
     state = thread.state
     named, head = state.thread_id, state.heads.get("")
     crc = head_sum(named, state.next_seq, head, state.run)
-    kept = (key, named, state.epoch, state.owner, state.next_seq, head, state.run, 0, crc)
-    yield "threads", kept
+    thread_row = (key, named, state.epoch, state.owner, state.next_seq, head, state.run, 0, crc)
+    yield "threads", thread_row
     run = None if state.run is None else thread.runs[state.run]
     if run is not None:
-        given = (run.run, key, "", run.mode, "running", run.head, run.input, "", state.epoch)
-        yield "runs", (*given, run_sum(named, run.run, run.head, run.mode, run.input))
+        run_row = (run.run, key, "", run.mode, "running", run.head, run.input, "", state.epoch)
+        yield "runs", (*run_row, run_sum(named, run.run, run.head, run.mode, run.input))
     asked = {
         (namespace, base)
         for (namespace, base), rows in thread.ledger.items()

@@ -38,17 +38,17 @@ def remove(thread: MemoryThread, removal: Removal) -> Committed:
     points = [
         RetentionPoint(ns, seq, r.id, r.parent, r.run, r.metadata, r.record) for ns, seq, r in rows
     ]
-    found = plan_removal(removal, points, state.run)
-    if found.stops:  # the epoch fences the run, which would store the removed rows again
+    plan = plan_removal(removal, points, state.run)
+    if plan.stops:  # the epoch fences the run, which would store the removed rows again
         state.epoch += 1
         state.run = state.owner = None
     if isinstance(removal, DeleteRuns) or state.run is None:
         thread.runs = {run: known for run, known in thread.runs.items() if run == state.run}
     before = _size(thread)
-    if found.clears:
-        _take_out(thread, found)
-    freed = before - _size(thread) if found.kept is not None else 0
-    return Committed(removed=len(found.gone), freed=freed)
+    if plan.clears:
+        _take_out(thread, plan)
+    freed = before - _size(thread) if plan.remaining is not None else 0
+    return Committed(removed=len(plan.gone), freed=freed)
 
 
 def _size(thread: MemoryThread) -> int:
@@ -69,27 +69,29 @@ def hold(thread: MemoryThread, request: HoldWhole) -> None:
         thread.blobs[request.namespace, blob.channel, blob.version] = blob.payload
 
 
-def _take_out(thread: MemoryThread, found: RemovalPlan) -> None:
-    gone = {point.sequence for point in found.gone}
-    parents = {point.sequence: parent for point, parent in found.parents}
+def _take_out(thread: MemoryThread, plan: RemovalPlan) -> None:
+    gone = {point.sequence for point in plan.gone}
+    parents = {point.sequence: parent for point, parent in plan.parents}
     left = [entry for entry in thread.entries if entry.sequence not in gone]
     for entry in left:
         if entry.sequence in parents:
             entry.row = msgspec.structs.replace(entry.row, parent=parents[entry.sequence])
     _set_entries(thread, left)
-    for key in found.ledgers:
+    for key in plan.ledgers:
         thread.ledger.pop(key, None)
-    if found.kept is not None:
-        thread.ledger = {base: rows for base, rows in thread.ledger.items() if base in found.kept}
-    thread.blobs = {key: blob for key, blob in thread.blobs.items() if key in found.blobs}
+    if plan.remaining is not None:
+        thread.ledger = {
+            base: rows for base, rows in thread.ledger.items() if base in plan.remaining
+        }
+    thread.blobs = {key: blob for key, blob in thread.blobs.items() if key in plan.blobs}
     # A run that is going on may continue a list that no stored checkpoint names yet.
     if thread.state.run is None:
         thread.ranges = {
-            key: {start: row for start, row in rows.items() if start < found.lists[key]}
+            key: {start: row for start, row in rows.items() if start < plan.lists[key]}
             for key, rows in thread.ranges.items()
-            if key in found.lists
+            if key in plan.lists
         }
-    thread.state.heads.update(found.heads)
+    thread.state.heads.update(plan.heads)
 
 
 def _set_entries(thread: MemoryThread, entries: list[CheckpointEntry]) -> None:

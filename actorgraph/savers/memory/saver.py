@@ -199,10 +199,10 @@ class MemoryBackend:
             if source is None or not source.entries:
                 return Committed()
             # The copy is resealed before it is visible: on an error it is dropped.
-            made = copied(source, request.thread_id, thread)
-            refusal = None if request.resealer is None else _resealed(made, request.resealer)
+            copy = copied(source, request.thread_id, thread)
+            refusal = None if request.resealer is None else _resealed(copy, request.resealer)
             if refusal is None:
-                self._threads[request.thread_id] = made
+                self._threads[request.thread_id] = copy
             return refusal or Committed()
         if isinstance(request, DeleteThread):  # its runs too that have not begun
             self._systems.forget_thread(request.thread_id)
@@ -260,17 +260,17 @@ class MemoryBackend:
     def _page(self, query: ListCheckpoints) -> list[StoredCheckpoint]:
         names = sorted(self._threads) if query.thread_id is None else [query.thread_id]
         threads = (thread for name in names if (thread := self._known(name)) is not None)
-        found = (
+        entries = (
             (thread, entry)
             for thread in threads
             for entry in in_order(thread.entries, query, thread.state.thread_id, _id_of)
             if _matches(thread, entry, query)
         )
         if query.thread_id is None:
-            ordered = sorted(found, key=lambda f: _id_of(f[1]), reverse=not query.oldest_first)
-            found = iter(ordered)
+            ordered = sorted(entries, key=lambda f: _id_of(f[1]), reverse=not query.oldest_first)
+            entries = iter(ordered)
         read = _bare if query.bare else partial(_whole, ancestors=query.ancestors)
-        return [read(thread, entry) for thread, entry in islice(found, query.limit)]
+        return [read(thread, entry) for thread, entry in islice(entries, query.limit)]
 
 
 def _resealed(thread: MemoryThread, resealer: Resealer) -> Refused | None:
@@ -301,7 +301,7 @@ def _whole(thread: MemoryThread, entry: CheckpointEntry, *, ancestors: bool) -> 
     stored = _read(thread, entry, record)
     if not ancestors or not record.deltas:
         return stored
-    left, found, at = set(record.deltas), list[StoredCheckpoint](), entry
+    left, chain, at = set(record.deltas), list[StoredCheckpoint](), entry
     for _ in range(record.depth):
         ancestor = thread.by_id.get((entry.namespace, at.row.parent or b""))
         if ancestor is None:
@@ -309,8 +309,8 @@ def _whole(thread: MemoryThread, entry: CheckpointEntry, *, ancestors: bool) -> 
         at, whole = ancestor, decode_record(ancestor.row.record)
         ends = left.difference(whole.deltas)
         left -= ends
-        found.append(_read(thread, at, whole.only(ends)))
-    return msgspec.structs.replace(stored, ancestors=tuple(found))
+        chain.append(_read(thread, at, whole.only(ends)))
+    return msgspec.structs.replace(stored, ancestors=tuple(chain))
 
 
 def _loaded(

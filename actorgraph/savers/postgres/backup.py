@@ -84,12 +84,12 @@ def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: 
 def _name_damaged(connection: Connection[Any]) -> None:
     """Warn of each checkpoint whose record is incomplete."""
     cursor = connection.cursor(row_factory=tuple_row, binary=True)
-    found = cursor.execute(SELECT_DAMAGED).fetchall()
-    for thread, namespace, identifier in found[:NAMED_MAX]:
+    rows = cursor.execute(SELECT_DAMAGED).fetchall()
+    for thread, namespace, identifier in rows[:NAMED_MAX]:
         error = damaged(thread, point_key(namespace, identifier), SHAPE_MISSING)
         warn("backup.damaged", error=str(error))
-    if len(found) > NAMED_MAX:
-        warn("backup.damaged", more=len(found) - NAMED_MAX)
+    if len(rows) > NAMED_MAX:
+        warn("backup.damaged", more=len(rows) - NAMED_MAX)
 
 
 def _rows(connection: Connection[Any], text: LiteralString) -> Iterator[tuple[Any, ...]]:

@@ -231,15 +231,15 @@ class _Transaction:
         # have threads in common wait for each other, but never in a circle.
         names = {request.thread_id for request in batch if not _is_unlocked(request)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
-        found = Texts(sorted(filter(storable, names)))
+        thread_ids = Texts(sorted(filter(storable, names)))
         lock = sql.LOCK_FREE_THREADS if self.progress.skip_locked else sql.LOCK_THREADS
         values = (*settings.limits.within(settings.search_path), settings.synchronous_commit)
         head: list[Statement] = [
             (sql.BEGIN, ()),
             (sql.SETTINGS, values),
             (sql.LOCK_WRITER, (settings.writer,)),
-            (sql.ADD_THREADS, (found,)),
-            (lock, (found,)),
+            (sql.ADD_THREADS, (thread_ids,)),
+            (lock, (thread_ids,)),
         ]
         # In the same round trip as the locks. At READ COMMITTED each statement sees rows
         # committed before it began, so these read what the locks protect.

@@ -199,13 +199,13 @@ class BucketTable:
             cursor.execute(_functions(self._schema, self._key(cursor, "states")))
             cursor.execute(_FILL, ("here" if holds else "away", BUCKETS - 1))
             cursor.execute("INSERT INTO shard_name VALUES (%s)", (self.name,))
-        found = cursor.execute("SELECT name FROM shard_name").fetchone()
-        if found is None:
+        row = cursor.execute("SELECT name FROM shard_name").fetchone()
+        if row is None:
             raise InvalidConfigError(
                 f"the database {self.name!r} has lost its name: the table shard_name is empty",
                 do="restore the table from a backup, or, if it is this database, insert its name",
             )
-        return found[0]
+        return row[0]
 
     def _repeated(self, work: Callable[[Any], T]) -> T:
         """Do what may be done twice in a transaction; again if the connection is lost.
@@ -261,8 +261,8 @@ class BucketTable:
 
     @contextmanager
     def _lock_connection(self) -> Generator[Connection[Any]]:
-        given = conninfo_to_dict(self._conninfo)
-        parameters: Any = {**CONNECTION_DEFAULTS, **given, **CONNECTION_ENCODING}
+        from_conninfo = conninfo_to_dict(self._conninfo)
+        parameters: Any = {**CONNECTION_DEFAULTS, **from_conninfo, **CONNECTION_ENCODING}
         try:
             connection = psycopg.connect(**parameters)
         except psycopg.Error as error:

@@ -138,11 +138,11 @@ class Engine:
             self._writer.register()
             self._maintain(self._ask_time)
             return
-        found = self._maintain(
+        version = self._maintain(
             partial(version_of, schema=self._options.schema, limits=self._limits)
         )
         if self._options.read_only:
-            if found != VERSION:
+            if version != VERSION:
                 raise FormatVersionError(
                     f"schema {self._options.schema!r} has tables of another version, or none",
                     do="open it once without read_only=True, which upgrades older tables",
@@ -150,15 +150,15 @@ class Engine:
             self._maintain(self._ask_time)
             return
         # With older tables, or none, the first batch after `setup()` registers the saver.
-        if found == VERSION:
+        if version == VERSION:
             self._writer.register()
         self._maintain(self._ask_time)
 
     def _ask_time(self, connection: Connection[Any]) -> None:
         sent = sent_now()
-        found = connection.cursor(row_factory=tuple_row).execute(sql.SELECT_TIME).fetchone()
-        if found is not None:
-            self.clock.learn(found[0], sent)
+        row = connection.cursor(row_factory=tuple_row).execute(sql.SELECT_TIME).fetchone()
+        if row is not None:
+            self.clock.learn(row[0], sent)
 
     def set_up(self, *, leave: bool = False) -> None:
         """Create the tables, or migrate them to this version.

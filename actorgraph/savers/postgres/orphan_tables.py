@@ -25,8 +25,8 @@ def remove_orphans(connection: Connection[Any]) -> None:
     """Remove rows of threads and runs that aren't there."""
     cursor = connection.cursor(row_factory=tuple_row)
     for table, key, condition in _TABLES:
-        found = cursor.execute(_without(table, key, condition)).fetchall()
-        report_orphans(table, found)
+        orphans = cursor.execute(_without(table, key, condition)).fetchall()
+        report_orphans(table, orphans)
 
 
 def _without(table: LiteralString, key: LiteralString, condition: LiteralString) -> LiteralString:

@@ -198,7 +198,7 @@ class FoundRows:
                 ]
                 ends[channel, lineage] = sum(parts[-1][:2]) if parts else 0
         ledger = self._ledgers.get((*place, row.id), [])
-        found = StoredCheckpoint(
+        stored = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -213,7 +213,7 @@ class FoundRows:
             ledger=sorted_ledger([e for e in ledger if e.index >= 0 or not written]),
             ancestors=ancestors,
         )
-        return whole(found, record)
+        return whole(stored, record)
 
 
 _HIGHEST = 2**63 - 1
@@ -424,28 +424,28 @@ class _Reader:
         self, rows: list[tuple[Any, ...]], query: ListCheckpoints
     ) -> list[StoredCheckpoint]:
         """The checkpoints of a page without the rows that can't be read; errors for these."""
-        found: list[StoredCheckpoint] = []
+        shown: list[StoredCheckpoint] = []
         errors: list[Exception] = []
         for columns in rows:
             try:
-                found += self._shown([columns], query)
+                shown += self._shown([columns], query)
             except psycopg.Error:
                 raise
             except Exception as error:  # noqa: BLE001 - rows that no saver wrote may raise anything
                 errors.append(unreadable(columns[1], error))
         return FilteredPage(
-            found, [bare(columns, unchecked_row(columns)) for columns in rows], errors
+            shown, [bare(columns, unchecked_row(columns)) for columns in rows], errors
         )
 
     def _find(self, rows: Iterable[tuple[Any, ...]], ancestors: Sequence[bool]) -> "list[_Found]":
         """Decode the rows; add the ancestors that DeltaChannels need, where asked for."""
-        found: list[_Found] = []
+        checkpoints: list[_Found] = []
         for columns, deep in zip(rows, ancestors, strict=True):
             row = checked_row(columns)
             record = decode_record(row.record)
             above = self._ancestors(columns, row, record) if deep and record.deltas else []
-            found.append(_Found(columns, row, record, record, above))
-        return found
+            checkpoints.append(_Found(columns, row, record, record, above))
+        return checkpoints
 
     def _ancestors(
         self, columns: tuple[Any, ...], row: CheckpointRow, record: Record
@@ -456,35 +456,35 @@ class _Reader:
             "parent": row.parent,
             "depth": record.depth,
         }
-        left, found = set(record.deltas), list[_Found]()
+        left, chain = set(record.deltas), list[_Found]()
         for above in self.ask((sql.SELECT_ANCESTORS, where)):
             point = checked_row(above)
             whole = decode_record(point.record)
             ends = left.difference(whole.deltas)
             left -= ends
-            found.append(_Found(above, point, whole.only(ends), whole))
-        return found
+            chain.append(_Found(above, point, whole.only(ends), whole))
+        return chain
 
-    def _read(self, found: "list[_Found]") -> list[StoredCheckpoint]:
+    def _read(self, checkpoints: "list[_Found]") -> list[StoredCheckpoint]:
         """Read the values and ledgers of all found checkpoints, in one statement."""
-        if not found:
+        if not checkpoints:
             return []
         needs = NeededRows()
-        for one in (each for top in found for each in (top, *top.ancestors)):
+        for one in (each for top in checkpoints for each in (top, *top.ancestors)):
             needs.add(one.columns, one.record, one.row.parent if one.parent else None)
-        threads = {one.columns[0]: one.columns[1] for one in found}
+        threads = {one.columns[0]: one.columns[1] for one in checkpoints}
         values = FoundRows(self.ask((sql.SELECT_VALUES, needs.arrays())), threads)
-        return [_stored(values, top) for top in found]
+        return [_stored(values, top) for top in checkpoints]
 
 
-def _stored(values: FoundRows, found: _Found) -> StoredCheckpoint:
+def _stored(values: FoundRows, checkpoint: _Found) -> StoredCheckpoint:
     above = tuple(
-        values.checkpoint(a.columns, a.row, a.record, written=True) for a in found.ancestors
+        values.checkpoint(a.columns, a.row, a.record, written=True) for a in checkpoint.ancestors
     )
-    stored = values.checkpoint(found.columns, found.row, found.record, above)
-    if not found.parent:
+    stored = values.checkpoint(checkpoint.columns, checkpoint.row, checkpoint.record, above)
+    if not checkpoint.parent:
         return stored
-    rows = values.ledger(found.columns, found.row.parent)
+    rows = values.ledger(checkpoint.columns, checkpoint.row.parent)
     return msgspec.structs.replace(stored, parent_ledger=rows)
 
 

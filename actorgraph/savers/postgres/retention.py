@@ -146,18 +146,18 @@ def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Commit
 
 def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
-    found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
+    row = cursor.execute(sql.SELECT_RECORD, where).fetchone()
     try:
-        held = found and held_whole(request, found[1])
+        held = row and held_whole(request, row[1])
     except Exception as error:  # noqa: BLE001 - damaged rows may raise anything
         return Refused(unreadable(thread.thread_id, error))
-    if found and held:
+    if row and held:
         text, blobs = held
         values = [(request.namespace, b.channel, b.version, b.payload) for b in blobs]
         rows = [(thread.row, *v, blob_sum(thread.thread_id, *v)) for v in values]
         cursor.execute(INSERT_BLOBS, arrays(rows))
-        changed = Int4(record_sum(found[1]) ^ record_sum(text))
-        cursor.execute(sql.UPDATE_RECORD, (text, changed, thread.row, request.namespace, found[0]))
+        changed = Int4(record_sum(row[1]) ^ record_sum(text))
+        cursor.execute(sql.UPDATE_RECORD, (text, changed, thread.row, request.namespace, row[0]))
     return Committed()
 
 
@@ -169,49 +169,49 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Commi
     rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = plan_removal(request, points, thread.run)
+        plan = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return Refused(unreadable(thread.thread_id, error))
-    if found.stops:
+    if plan.stops:
         cursor.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
         thread.run = thread.owner = None
     freed = 0
-    if found.clears:
-        freed = _take_out(cursor, thread, found)
+    if plan.clears:
+        freed = _take_out(cursor, thread, plan)
         head = cursor.execute(sql.SELECT_HEAD, (thread.row,)).fetchone()
         thread.heads = {"": head[0] if head else None}
-    if found.stops or found.gone:
+    if plan.stops or plan.gone:
         _update(cursor, thread)
         cursor.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(plan.gone), freed=freed if plan.remaining is not None else 0)
 
 
-def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> int:
+def _take_out(cursor: Cursor[Any], thread: ThreadState, plan: RemovalPlan) -> int:
     """Delete the rows of a removal; return the number of rows of values and stray writes."""
     row, writes = thread.row, 0
-    gone = [(point.namespace, point.sequence) for point in found.gone]
+    gone = [(point.namespace, point.sequence) for point in plan.gone]
     if gone:
         cursor.execute(sql.DELETE_CHECKPOINTS, (*arrays(gone), row))
-    if found.ledgers:
-        cursor.execute(sql.DELETE_WRITES, (*arrays(found.ledgers), row))
-    if found.parents:
+    if plan.ledgers:
+        cursor.execute(sql.DELETE_WRITES, (*arrays(plan.ledgers), row))
+    if plan.parents:
         relinked = [
             (parent, parent_sum(p.parent) ^ parent_sum(parent), p.namespace, p.sequence)
-            for p, parent in found.parents
+            for p, parent in plan.parents
         ]
         cursor.execute(sql.UPDATE_PARENTS, (*arrays(relinked), row))
     blobs = cursor.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
-    unnamed = [key for key in blobs if key not in found.blobs]
+    unnamed = [key for key in blobs if key not in plan.blobs]
     if unnamed:
         cursor.execute(sql.DELETE_BLOBS, (*arrays(unnamed), row))
-    if found.kept is not None:
+    if plan.remaining is not None:
         writes = cursor.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
     # A run that is going on may continue a list that no stored checkpoint names yet.
     if thread.run is None:
         ranges = cursor.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
-        beyond = [key for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
+        beyond = [key for key in ranges if key[3] >= plan.lists.get(key[:3], 0)]
         if beyond:
             cursor.execute(sql.DELETE_RANGES, (*arrays(beyond), row))
     cursor.execute(sql.DELETE_FREE_RANGES, (row,))
@@ -270,14 +270,14 @@ def resealed(
         StorageError: a row is damaged.
     """
     remaking = Remaking(resealer, source.thread_id, target.thread_id)
-    found: Changes = [
+    changes: Changes = [
         (_SET_VALUE, _of(target, remaking.values(_rows(cursor, _VALUES, source)))),
         (_SET_ITEMS, _of(target, remaking.items(_rows(cursor, _ITEMS, source)))),
         (_SET_WRITES, _of(target, remaking.writes(_rows(cursor, _WRITES, source)))),
     ]
     if source.row == target.row:  # runs are not copied, so a copy has no inputs
-        found.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
-    return found
+        changes.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
+    return changes
 
 
 def _rows(

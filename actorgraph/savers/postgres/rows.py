@@ -170,9 +170,9 @@ class BatchRows:
             (sql.INSERT_RANGES, [g.row for g in growing if not g.before]),
             (sql.EXTEND_RANGES, [g.row for g in growing if g.before]),
         )
-        found: list[Statement] = [(text, arrays(rows)) for text, rows in tables if rows]
-        found += [_merge(place, merge) for place, merge in self._merges]
-        return [*found, (sql.UPDATE_THREADS, arrays(threads))] if threads else found
+        statements: list[Statement] = [(text, arrays(rows)) for text, rows in tables if rows]
+        statements += [_merge(place, merge) for place, merge in self._merges]
+        return [*statements, (sql.UPDATE_THREADS, arrays(threads))] if threads else statements
 
 
 def head_row(thread: ThreadState) -> _Row:

@@ -91,12 +91,12 @@ class Shapes:
             cursor = connection.cursor(row_factory=tuple_row, binary=True)
             cursor.execute(USE_SCHEMA, begin)
             cursor.execute(ADD_SHAPES, (numbers, Texts(forms.values())))
-            found = dict(cursor.execute(SELECT_SHAPES, (numbers,)).fetchall())
+            texts = dict(cursor.execute(SELECT_SHAPES, (numbers,)).fetchall())
         for key, text in forms.items():
             shape = ids[key]
             # If two texts have one id, the first to be stored has it; records of the other one
             # are always stored whole.
-            self._stored[key] = shape if found.get(shape) == text else WHOLE
+            self._stored[key] = shape if texts.get(shape) == text else WHOLE
             self._seen.discard(key)
 
 
@@ -120,5 +120,5 @@ def form(key: str) -> str:
 
 def _id_of(text: str) -> int:
     """A shape's id: four bytes of its hash, so that all savers compute the same id."""
-    found = int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), signed=True)
-    return found or 1  # 0 is WHOLE
+    number = int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), signed=True)
+    return number or 1  # 0 is WHOLE

@@ -188,8 +188,8 @@ class OwnedRows:
             return is_leased(thread.owner, known.values())
         cursor = connection.cursor(row_factory=tuple_row, binary=True)
         where = (thread.thread_id, thread.owner)
-        found = cursor.execute(sql.SELECT_LEASE, where, prepare=True).fetchone()
-        return bool(found and found[0])
+        row = cursor.execute(sql.SELECT_LEASE, where, prepare=True).fetchone()
+        return bool(row and row[0])
 
     def refused(self, commit: Commit) -> LeaseLostError | ThreadBusyError | None:
         """Refuse a claim; see `refused_claim`."""
@@ -217,11 +217,11 @@ class OwnedRows:
         """The statements that write all rows, in the order in which to execute them."""
         # A run may be put, begin and end in one batch: INSERT, then "running", then the last
         # status.
-        found: list[Statement] = []
+        statements: list[Statement] = []
         if self._inserted:
-            found.append((sql.INSERT_SYSTEM_RUNS, arrays(self._inserted)))
+            statements.append((sql.INSERT_SYSTEM_RUNS, arrays(self._inserted)))
         if self._begun:
-            found.append((sql.BEGIN_SYSTEM_RUNS, (Binaries(self._begun),)))
+            statements.append((sql.BEGIN_SYSTEM_RUNS, (Binaries(self._begun),)))
         tables: tuple[tuple[LiteralString, Collection[_Row]], ...] = (
             (sql.END_SYSTEM_RUNS, self._ended.values()),
             (sql.LEASE_THREADS, self._leases.values()),
@@ -230,7 +230,7 @@ class OwnedRows:
             (sql.INSERT_EVENTS, self._events),
             (sql.DROP_EVENTS, self._kept.values()),
         )
-        return found + [(text, arrays(rows)) for text, rows in tables if rows]
+        return statements + [(text, arrays(rows)) for text, rows in tables if rows]
 
 
 def _columns(row: RunRow) -> _Row:
@@ -244,9 +244,9 @@ def _columns(row: RunRow) -> _Row:
 
 def _row_of(row: _Row) -> RunRow:
     """The run of a row that was read; it has the checksum as its twelfth value."""
-    made = RunRow(*row[:11], *row[12:])
-    attempts, deaths = read_attempts(made.attempts)
-    return msgspec.structs.replace(made, attempts=attempts, deaths=deaths) if deaths else made
+    run_row = RunRow(*row[:11], *row[12:])
+    attempts, deaths = read_attempts(run_row.attempts)
+    return msgspec.structs.replace(run_row, attempts=attempts, deaths=deaths) if deaths else run_row
 
 
 def apply_request(
@@ -279,9 +279,9 @@ def apply_request(
 
 def _seal(run: Callable[..., Any], request: SealRun) -> None:
     named = request.run
-    found = run(sql.SELECT_SEALED, (named,)).fetchone()
-    if found is not None and request.payload is not None:
-        graph, created, metadata = found
+    row = run(sql.SELECT_SEALED, (named,)).fetchone()
+    if row is not None and request.payload is not None:
+        graph, created, metadata = row
         where = (named, request.thread_id, graph, "", 0, False, None)
         crc = Int4(system_sum(RunRow(*where, created, metadata, request.payload)))
         run(sql.SEAL_RUN, (request.payload, crc, named))
@@ -324,12 +324,12 @@ def answer_together(
     """
     events = {p: q for p, q in enumerate(queries) if isinstance(q, ReadEvents) and not q.newest}
     runs = {p: q.run for p, q in enumerate(queries) if isinstance(q, ListRuns) and _names_run(q)}
-    found: dict[int, list[Any]] = {}
+    answers: dict[int, list[Any]] = {}
     if len(events) > 1:
-        found |= _answer_events(ask, events)
+        answers |= _answer_events(ask, events)
     if len(runs) > 1:
-        found |= _answer_runs(ask, runs)
-    return found
+        answers |= _answer_runs(ask, runs)
+    return answers
 
 
 def _names_run(query: ListRuns) -> bool:
@@ -339,15 +339,15 @@ def _names_run(query: ListRuns) -> bool:
 def _answer_events(
     ask: Callable[[Statement], list[_Row]], queries: dict[int, ReadEvents]
 ) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {place: [] for place in queries}
+    answers: dict[int, list[Any]] = {place: [] for place in queries}
     places = list(queries)
     asked = arrays(
         (query.run, query.after, query.limit, _bytes_max(query)) for query in queries.values()
     )
     for number, *columns, crc in ask((sql.SELECT_EVENTS_OF_RUNS, asked)):
         place = places[number - 1]
-        found[place].append(check_event(queries[place], tuple(columns), crc))
-    return found
+        answers[place].append(check_event(queries[place], tuple(columns), crc))
+    return answers
 
 
 def _bytes_max(query: ReadEvents) -> int:

@@ -145,13 +145,13 @@ def apply(connection: Connection[Any], request: ThreadRequest) -> CommitOutcome:
         case PutThread(thread_id, created, metadata, temporary):
             where = {"thread_id": thread_id, "created": Int8(created), "metadata": metadata}
             facts = _texts(metadata_facts(metadata))
-            made = run(PUT, {**where, "facts": facts, "temporary": temporary}).rowcount
-            return Committed(made)
+            count = run(PUT, {**where, "facts": facts, "temporary": temporary}).rowcount
+            return Committed(count)
         case PatchThread(thread_id, updated, metadata):
-            found = run(SELECT_METADATA, (thread_id,)).fetchone()
-            if found is None:
+            row = run(SELECT_METADATA, (thread_id,)).fetchone()
+            if row is None:
                 return Committed()
-            merged = merged_metadata(found[0], metadata)
+            merged = merged_metadata(row[0], metadata)
             facts = _texts(metadata_facts(merged))
             run(PATCH, (merged, facts, Int8(updated), thread_id))
             return Committed(1)
@@ -214,8 +214,8 @@ def answer(ask: Callable[..., list[tuple[Any, ...]]], query: ThreadQuery) -> Any
     rare = False
     if (query.facts or query.phase) and not query.counts:
         # The server takes facts that it has not counted for more frequent than they are.
-        ((found,),) = ask(PLAN_EACH, _sample(query))
-        rare = found < RARE
+        ((count,),) = ask(PLAN_EACH, _sample(query))
+        rare = count < RARE
     rows = ask(PLAN_EACH, _search(query, rare=rare))
     return [rows[0][0]] if query.counts else sound_index(ThreadRow(*row) for row in rows)
 
@@ -279,7 +279,7 @@ def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
     """Return the conditions of a search, and their values."""
     tests: list[LiteralString] = []
     values: list[Any] = []
-    told: tuple[tuple[LiteralString, Any], ...] = (
+    conditions: tuple[tuple[LiteralString, Any], ...] = (
         ("thread_id = ANY(%s)", None if query.ids is None else Texts(query.ids)),
         ("thread_id >= %s", query.prefix or None),
         ("thread_id < %s", query.prefix + "\U0010ffff" if query.prefix else None),
@@ -292,7 +292,7 @@ def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
             for facts in _tested_together(query.facts)
         ),
     )
-    for text, value in told:
+    for text, value in conditions:
         if value is not None:
             tests.append(text)
             values.append(value)

@@ -351,8 +351,8 @@ def _apply_other(
 def _load_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
     # A thread's row has the head of its root namespace; those of subgraphs are looked up when a
     # commit needs them, and kept for the rest of the batch.
-    found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
-    thread.heads[namespace] = found[0] if found else None
+    row = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
+    thread.heads[namespace] = row[0] if row else None
 
 
 def _is_answered(connection: sqlite3.Connection, thread: ThreadState, commit: Commit) -> bool:

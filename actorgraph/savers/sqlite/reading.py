@@ -139,7 +139,7 @@ class _PageValues:
         place = (columns[0], columns[2])
         chains = [(c, lineage, end) for c, chain in record.lists.items() for lineage, end in chain]
         keys = {channel: (place, channel, record.version_of(channel)) for channel in record.blobs}
-        found = StoredCheckpoint(
+        stored = StoredCheckpoint(
             thread_id=columns[1],
             namespace=place[1],
             sequence=columns[3],
@@ -155,7 +155,7 @@ class _PageValues:
             ends={(c, lineage): self.ends.get((place, c, lineage), 0) for c, lineage, _ in chains},
             ledger=sorted_ledger(self.ledgers.get((place, row.id), [])),
         )
-        return whole(found, record)
+        return whole(stored, record)
 
 
 def read_checkpoints(
@@ -267,8 +267,8 @@ def _load(connection: sqlite3.Connection, query: LoadCheckpoint) -> Loaded:
     _, key, epoch, run, next_seq, head, crc = thread
     check_head((query.thread_id, epoch, run, next_seq, head), crc)
     if query.namespace:
-        found = connection.execute(sql.SELECT_HEAD, (key, query.namespace)).fetchone()
-        head = found[0] if found else None
+        head_row = connection.execute(sql.SELECT_HEAD, (key, query.namespace)).fetchone()
+        head = head_row[0] if head_row else None
     wanted = query.id or head
     row = wanted and connection.execute(sql.SELECT_BY_ID, (key, query.namespace, wanted)).fetchone()
     if row is None and wanted is not None and wanted == head:
@@ -307,8 +307,8 @@ def _ledger(
 ) -> tuple[LedgerRow, ...]:
     """Read the pending writes beside a checkpoint of the thread of `columns`; () for None."""
     key, thread_id, namespace = columns[:3]
-    found = fetch_values(connection, sql.SELECT_WRITES, (key, namespace, point))
-    return sorted_ledger([ledger_row(thread_id, namespace, entry) for entry in found])
+    rows = fetch_values(connection, sql.SELECT_WRITES, (key, namespace, point))
+    return sorted_ledger([ledger_row(thread_id, namespace, entry) for entry in rows])
 
 
 def _open_run(connection: sqlite3.Connection, thread_id: str, run: bytes) -> StoredClaim | None:
@@ -347,14 +347,14 @@ def _ancestors(
     for columns in fetch_values(connection, sql.SELECT_ANCESTORS_WRITES, where):
         entry = ledger_row(*whose, columns)
         ledgers.setdefault(entry.base, []).append(entry)
-    left, found = set(record.deltas), list[StoredCheckpoint]()
+    left, chain = set(record.deltas), list[StoredCheckpoint]()
     for columns in connection.execute(sql.SELECT_ANCESTORS, where).fetchall():
         above, whole = _verified(columns)
         ends = left.difference(whole.deltas)
         left -= ends
         ledger = sorted_ledger(ledgers.get(above.id, []))
-        found.append(_checkpoint(connection, columns, above, whole.only(ends), (ledger, ())))
-    return tuple(found)
+        chain.append(_checkpoint(connection, columns, above, whole.only(ends), (ledger, ())))
+    return tuple(chain)
 
 
 def _checkpoint(
@@ -375,20 +375,22 @@ def _checkpoint(
     blobs: dict[str, bytes] = {}
     if versions:
         asked = (encode_json(versions), *place)
-        for channel, *found in fetch_values(connection, sql.SELECT_BLOBS, asked):
-            blobs[channel] = check_blob(*whose, channel, record.version_of(channel), tuple(found))
+        for channel, *blob_columns in fetch_values(connection, sql.SELECT_BLOBS, asked):
+            blobs[channel] = check_blob(
+                *whose, channel, record.version_of(channel), tuple(blob_columns)
+            )
     ranges: dict[tuple[str, int], list[StoredRange]] = {}
     ends: dict[tuple[str, int], int] = {}
     for channel, chain in record.lists.items():
         for lineage, end in chain:
             where = (*place, channel, lineage)
-            found = fetch_values(connection, sql.SELECT_RANGES, (*where, end))
+            parts = fetch_values(connection, sql.SELECT_RANGES, (*where, end))
             ranges[channel, lineage] = [
-                StoredRange(*check_items(*whose, channel, part)) for part in found
+                StoredRange(*check_items(*whose, channel, part)) for part in parts
             ]
             last = connection.execute(sql.SELECT_RANGE_END, where).fetchone()
             ends[channel, lineage] = last[0] if last else 0
-    found = StoredCheckpoint(
+    stored = StoredCheckpoint(
         thread_id=columns[1],
         namespace=place[1],
         sequence=columns[3],
@@ -399,7 +401,7 @@ def _checkpoint(
         ledger=ledger,
         ancestors=ancestors,
     )
-    return whole(found, record)
+    return whole(stored, record)
 
 
 def _is_a_step(wanted: Any) -> bool:
@@ -440,17 +442,17 @@ def _read_page_row_by_row(
     connection: sqlite3.Connection, rows: list[tuple[Any, ...]], query: ListCheckpoints
 ) -> list[StoredCheckpoint]:
     """Read a page of all threads row by row, leaving out rows that can't be read."""
-    found: list[StoredCheckpoint] = []
+    readable: list[StoredCheckpoint] = []
     errors: list[Exception] = []
     for row in rows:
         try:
-            found += _read_page(connection, [row], query)
+            readable += _read_page(connection, [row], query)
         except sqlite3.OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(str(row[1]), error))
     bare = [_checkpoint(connection, row, unchecked_row(row), Record()) for row in rows]
-    return FilteredPage(found, bare, errors)
+    return FilteredPage(readable, bare, errors)
 
 
 def _values(query: ListCheckpoints) -> dict[str, Any]:

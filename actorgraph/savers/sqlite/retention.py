@@ -81,14 +81,14 @@ def resealed_rows(
         EncryptionError: the resealer can't read a payload.
     """
     remaking = Remaking(resealer, source.thread_id, target.thread_id)
-    found: Changes = [
+    changes: Changes = [
         (_SET_VALUE, _of(target, remaking.values(_rows(connection, _VALUES, source)))),
         (_SET_ITEMS, _of(target, remaking.items(_rows(connection, _ITEMS, source)))),
         (_SET_WRITES, _of(target, remaking.writes(_rows(connection, _WRITES, source)))),
     ]
     if source.row == target.row:
-        found.append((_SET_INPUT, list(remaking.inputs(_rows(connection, _INPUTS, source)))))
-    return found
+        changes.append((_SET_INPUT, list(remaking.inputs(_rows(connection, _INPUTS, source)))))
+    return changes
 
 
 def _rows(
@@ -136,8 +136,8 @@ def apply_retention(
 def list_threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     """Answer `ListThreads`."""
     if query.older is not None:
-        found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
-        old = [thread_id for (thread_id,) in found]
+        rows = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
+        old = [thread_id for (thread_id,) in rows]
         if query.runs is None or not old:
             return old
         named = list_threads(connection, ListThreads(query.runs))
@@ -170,10 +170,10 @@ def _copy(
     if connection.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     names = encode_json([request.source])
-    found = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
-    if found is None:
+    row = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
+    if row is None:
         return Committed()
-    _, source, epoch, run, next_seq, head, crc = found
+    _, source, epoch, run, next_seq, head, crc = row
     changes: Changes = []
     try:
         check_head((request.source, epoch, run, next_seq, head), crc)
@@ -214,8 +214,8 @@ def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState
 def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     try:
-        found = connection.execute(sql.SELECT_RECORD, where).fetchone()
-        held = found and held_whole(request, found[1])
+        row = connection.execute(sql.SELECT_RECORD, where).fetchone()
+        held = row and held_whole(request, row[1])
     except Exception as error:  # noqa: BLE001 - as above
         return _refused(thread.thread_id, error)
     if held:
@@ -223,8 +223,8 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
         values = [(request.namespace, b.channel, b.version, b.payload) for b in blobs]
         rows = [(thread.row, *v, blob_sum(thread.thread_id, *v)) for v in values]
         connection.executemany(sql.INSERT_BLOB, rows)
-        changed = record_sum(found[1]) ^ record_sum(text)
-        where = (text, changed, changed, thread.row, request.namespace, found[0])
+        changed = record_sum(row[1]) ^ record_sum(text)
+        where = (text, changed, changed, thread.row, request.namespace, row[0])
         connection.execute(sql.UPDATE_RECORD, where)
     return Committed()
 
@@ -275,52 +275,52 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = plan_removal(request, points, thread.run)
+        plan = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return _refused(thread.thread_id, error)
-    if found.stops:
+    if plan.stops:
         connection.execute(sql.RAISE_EPOCH, (thread.row,))
         thread.epoch += 1
         thread.run = None
     freed = 0
-    if found.clears:
-        freed = _delete_rows(connection, thread, found)
+    if plan.clears:
+        freed = _delete_rows(connection, thread, plan)
         thread.heads = {}
         head = connection.execute(sql.SELECT_HEAD, (thread.row, "")).fetchone()
         thread.heads[""] = head[0] if head else None
-    if found.stops or found.gone:
+    if plan.stops or plan.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(plan.gone), freed=freed if plan.remaining is not None else 0)
 
 
-def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:
+def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, plan: RemovalPlan) -> int:
     """Delete the rows of a removal.
 
     Returns: how many rows of values, and of writes without a checkpoint, were deleted.
     """
     row, writes = thread.row, 0
     connection.executemany(
-        sql.DELETE_CHECKPOINT, [(row, point.namespace, point.sequence) for point in found.gone]
+        sql.DELETE_CHECKPOINT, [(row, point.namespace, point.sequence) for point in plan.gone]
     )
-    connection.executemany(sql.DELETE_WRITES, [(row, *key) for key in found.ledgers])
+    connection.executemany(sql.DELETE_WRITES, [(row, *key) for key in plan.ledgers])
     connection.executemany(
         sql.UPDATE_PARENT,
         [
             (parent, changed, changed, row, point.namespace, point.sequence)
-            for point, parent in found.parents
+            for point, parent in plan.parents
             for changed in [parent_sum(point.parent) ^ parent_sum(parent)]
         ],
     )
     blobs = connection.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
-    unnamed = [(row, *key) for key in blobs if key not in found.blobs]
+    unnamed = [(row, *key) for key in blobs if key not in plan.blobs]
     connection.executemany(sql.DELETE_BLOB, unnamed)
-    if found.kept is not None:
+    if plan.remaining is not None:
         writes = connection.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
     # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
     if thread.run is None:
         ranges = connection.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
-        beyond = [(row, *key) for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
+        beyond = [(row, *key) for key in ranges if key[3] >= plan.lists.get(key[:3], 0)]
         connection.executemany(sql.DELETE_RANGE, beyond)
     return len(unnamed) + len(beyond) + writes

@@ -120,11 +120,11 @@ class SqliteBackend:
         """Return a closed saver over the same file; this one itself if it is in memory."""
         if self.in_memory:
             return self
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
-        made._writer = made._reader = made._file = None  # noqa: SLF001 - its own copy
-        made._known = KnownThreads()  # noqa: SLF001 - as above
-        return made
+        copied = type(self).__new__(type(self))
+        vars(copied).update(vars(self))
+        copied._writer = copied._reader = copied._file = None  # noqa: SLF001 - its own copy
+        copied._known = KnownThreads()  # noqa: SLF001 - as above
+        return copied
 
     @property
     def busy_timeout_s(self) -> float:
@@ -495,18 +495,18 @@ class SqliteBackend:
             )
 
 
-def _source_of(given: Any) -> tuple[str, ExternalSqliteConnection | None]:
+def _source_of(path: Any) -> tuple[str, ExternalSqliteConnection | None]:
     """Return the path of the database, and the connection to use if no other one sees it.
 
     Raises:
         InvalidConfigError: it is neither a path nor a connection.
     """
-    if isinstance(given, str | bytes | os.PathLike):
-        return database_path(given, "SqliteSaver"), None
-    source = source_of(given, "SqliteSaver")
+    if isinstance(path, str | bytes | os.PathLike):
+        return database_path(path, "SqliteSaver"), None
+    source = source_of(path, "SqliteSaver")
     if source is None:
         raise InvalidConfigError(
-            f"SqliteSaver can't use a {type(given).__name__}",
+            f"SqliteSaver can't use a {type(path).__name__}",
             do="pass the file's path, or a connection of sqlite3 or aiosqlite",
         )
     return (source, None) if isinstance(source, str) else (":memory:", source)

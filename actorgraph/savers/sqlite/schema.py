@@ -502,12 +502,12 @@ def rebuild_tables(connection: sqlite3.Connection) -> None:
     rows and indexes stay, and no trigger is about these tables. Files of this version aren't
     changed.
     """
-    found = connection.execute("SELECT type, tbl_name, sql FROM sqlite_schema").fetchall()
+    rows = connection.execute("SELECT type, tbl_name, sql FROM sqlite_schema").fetchall()
     for name, (set_aside, copy, drop) in _REBUILD.items():
-        (table,) = [text for kind, of, text in found if (kind, of) == ("table", name)]
+        (table,) = [text for kind, of, text in rows if (kind, of) == ("table", name)]
         if not table.endswith(_WITHOUT_ROWID):
             continue
-        indexes = [text for kind, of, text in found if (kind, of) == ("index", name) and text]
+        indexes = [text for kind, of, text in rows if (kind, of) == ("index", name) and text]
         connection.execute(set_aside)
         connection.execute(table.removesuffix(_WITHOUT_ROWID))
         connection.execute(copy)

@@ -84,8 +84,8 @@ class BatchSystemRuns(msgspec.Struct):
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
     ) -> LeaseLostError | ThreadBusyError | None:
         """Set the thread's owner and lease for `judge`; return why a run may not begin."""
-        found = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
-        thread.owner = found[0] if found else None
+        row = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
+        thread.owner = row[0] if row else None
         if commit.owner is None and thread.owner is None:
             # Graphs that run without an ActorSystem pay for no further query.
             thread.leased = False
@@ -103,12 +103,12 @@ class BatchSystemRuns(msgspec.Struct):
         row = self.new.get(thread_id, {}).get(run)
         if row is not None:
             return True, row.owner
-        found = connection.execute(sql.SELECT_OWNER, (run,)).fetchone()
-        return (False, None) if found is None else (True, found[0])
+        owner_row = connection.execute(sql.SELECT_OWNER, (run,)).fetchone()
+        return (False, None) if owner_row is None else (True, owner_row[0])
 
     def _open_runs(self, connection: sqlite3.Connection, thread_id: str) -> list[OpenRun]:
-        found = connection.execute(sql.SELECT_OPEN, (thread_id,)).fetchall()
-        rows = [tuple(row) for row in found]
+        stored_rows = connection.execute(sql.SELECT_OPEN, (thread_id,)).fetchall()
+        rows = [tuple(row) for row in stored_rows]
         for row in self.new.get(thread_id, {}).values():
             alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
             rows.append((row.run, row.owner, row.claimed, alive is not None, row.due))
@@ -155,9 +155,9 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> CommitOutco
 
 
 def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
-    found = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
-    if found is not None:
-        graph, created, metadata = found
+    row = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
+    if row is not None:
+        graph, created, metadata = row
         # The checksum covers only columns that never change, so the others may be anything here.
         where = (request.run, request.thread_id, graph, "", 0, False, None)
         crc = system_sum(RunRow(*where, created, metadata, payload))
@@ -167,8 +167,8 @@ def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> N
 def _change(
     connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents
 ) -> CommitOutcome:
-    found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
-    refused = refusal(request, found[0] if found else None, known=found is not None)
+    row = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
+    refused = refusal(request, row[0] if row else None, known=row is not None)
     if refused is not None:
         return Refused(refused)
     match request:
@@ -201,11 +201,11 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
     if isinstance(query, ListOwners):
         return [OwnerRow(*row) for row in connection.execute(sql.SELECT_OWNERS).fetchall()]
     rows = connection.execute(*_selected(query)).fetchall()
-    found = sound_runs(map(_run_of, rows), one=isinstance(query, ListRuns) and bool(query.run))
-    for place, row in enumerate(found):  # in place: the list may carry errors
+    runs = sound_runs(map(_run_of, rows), one=isinstance(query, ListRuns) and bool(query.run))
+    for place, row in enumerate(runs):  # in place: the list may carry errors
         if not row.metadata.startswith("{"):
-            found[place] = with_due_read(row)
-    return found
+            runs[place] = with_due_read(row)
+    return runs
 
 
 def with_due_stored(row: RunRow) -> RunRow:
@@ -251,9 +251,9 @@ def _run_of(row: tuple[Any, ...]) -> tuple[RunRow, int | None]:
     run, thread_id, graph, status, stored, claimed, *rest, crc, alive, cancel = row
     owner, created, metadata, payload, reason = rest
     attempts, deaths = read_attempts(stored) if type(stored) is int else (stored, 0)
-    made = RunRow(
+    run_row = RunRow(
         *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
         *(metadata, payload, reason, bool(alive), cancel),
         deaths=deaths,
     )
-    return made, crc
+    return run_row, crc

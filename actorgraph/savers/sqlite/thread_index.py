@@ -196,9 +196,9 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
         case PatchThread():
             return Committed(_patch(connection, request))
         case DropThread(thread_id):
-            found = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
-            if found is not None:
-                _drop(connection, found[0])
+            row = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+            if row is not None:
+                _drop(connection, row[0])
         case IndexThreads(threads):
             for one in threads:
                 mark = (one.mark.thread_id, one.mark.number)
@@ -242,9 +242,9 @@ def forget_deleted(connection: sqlite3.Connection) -> None:
 def forget(connection: sqlite3.Connection, thread_id: str) -> None:
     """Remove what the index has of a thread that is deleted, but for its registration."""
     if _has_tables(connection):
-        found = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
-        if found is not None:
-            _empty(connection, found[0], registered=found[1])
+        row = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+        if row is not None:
+            _empty(connection, row[0], registered=row[1])
 
 
 def _empty(connection: sqlite3.Connection, thread: int, *, registered: bool) -> None:
@@ -272,12 +272,12 @@ def _next(connection: sqlite3.Connection) -> int:
 def _put(connection: sqlite3.Connection, put: PutThread) -> int:
     where = {"thread_id": put.thread_id, "created": put.created, "metadata": put.metadata}
     row = {**where, "thread": _next(connection), "temporary": put.temporary}
-    made = connection.execute(PUT, row).rowcount
-    if made:
+    count = connection.execute(PUT, row).rowcount
+    if count:
         thread, _, _, status = connection.execute(SELECT_ROW, (put.thread_id,)).fetchone()
         _set_facts(connection, thread, "m", metadata_facts(put.metadata))
         _set_facts(connection, thread, "s", _state_facts(status))
-    return made
+    return count
 
 
 def _state_facts(status: str, phase: str = "") -> tuple[ThreadFact, ...]:
@@ -285,10 +285,10 @@ def _state_facts(status: str, phase: str = "") -> tuple[ThreadFact, ...]:
 
 
 def _patch(connection: sqlite3.Connection, patch: PatchThread) -> int:
-    found = connection.execute(SELECT_ROW, (patch.thread_id,)).fetchone()
-    if found is None or not found[1]:
+    row = connection.execute(SELECT_ROW, (patch.thread_id,)).fetchone()
+    if row is None or not row[1]:
         return 0
-    thread, _, metadata, _ = found
+    thread, _, metadata, _ = row
     merged = merged_metadata(metadata, patch.metadata)
     connection.execute(PATCH, (merged, patch.updated, thread))
     _set_facts(connection, thread, "m", metadata_facts(merged))
@@ -330,8 +330,8 @@ def _set_facts(
     connection: sqlite3.Connection, thread: int, kind: str, facts: tuple[ThreadFact, ...]
 ) -> None:
     """Give a thread these facts of a kind, and take its others of that kind away."""
-    found = connection.execute(SELECT_FACTS, (thread, f"{kind}.", f"{kind}/")).fetchall()
-    known = {(name, value): fact for name, value, fact in found}
+    rows = connection.execute(SELECT_FACTS, (thread, f"{kind}.", f"{kind}/")).fetchall()
+    known = {(name, value): fact for name, value, fact in rows}
     for fact in facts:
         if known.pop((fact.name, fact.value), None) is None:
             connection.execute(ADD_FACT, (fact.name, fact.value))
@@ -355,9 +355,9 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
 
 
 def _row(*columns: Any) -> ThreadRow:
-    *told, registered, temporary, phase = columns
+    *values, registered, temporary, phase = columns
     flags = {"registered": bool(registered), "temporary": bool(temporary)}
-    return ThreadRow(*told, **flags, phase=phase)
+    return ThreadRow(*values, **flags, phase=phase)
 
 
 _ORDERS = {

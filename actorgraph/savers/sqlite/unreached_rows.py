@@ -74,5 +74,5 @@ def _key(raw: bytes, kind: str) -> object:
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return {name for (name,) in found}
+    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in rows}
