@@ -1,9 +1,9 @@
 """Call a node: with its injected arguments, in its own context, in a thread if it is sync.
 
-`call_function` chooses the thread of a plain function: that of a blocking call that runs its graph
-itself (`runtime.stepper`), or of one of its helpers; else a worker thread (`runtime.task.hops`), of
-which `thread_limiter` allows some at once. The plain routers of async nodes share one
-(`runtime.task.router_threads`).
+`node_writes` and `branch_writes` choose the thread of a plain function: that of a blocking call
+that runs its graph itself (`runtime.stepper`), or of one of its helpers; else a worker thread
+(`runtime.task.hops`), of which `thread_limiter` allows some at once. The plain routers of async
+nodes share one (`runtime.task.router_threads`).
 
 An exception group of a node counts as its interrupts if it holds nothing else; otherwise as its
 other errors. Cached nodes: the node's own writes are cached, and its conditional edges are
