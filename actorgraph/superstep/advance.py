@@ -157,8 +157,8 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     entries: tuple[LedgerEntry, ...] = (
         (result_entry(state, task, result),) if state.has_saver else ()
     )
-    if result.answers or result.took_bare:
-        entries = (*entries, *consumed(state, task, result.answers, result.took_bare))
+    if result.answers or result.took_unaddressed:
+        entries = (*entries, *consumed(state, task, result.answers, result.took_unaddressed))
     # Other tasks of the superstep are unfinished: this task's row is saved alone, so that a crash
     # does not run it again. The last task's row travels with the checkpoint that it completes.
     if state.running or state.due or state.interrupted or state.outcome:
@@ -175,7 +175,7 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
         return []
     state.interrupted[task.id] = event.interrupts
     asked = control_entry(state, task, INTERRUPT, list(event.interrupts), event.times)
-    used = consumed(state, task, event.answers, event.took_bare)
+    used = consumed(state, task, event.answers, event.took_unaddressed)
     effects = _send_rows(state, (*used, asked))
     if event.interrupts:  # a breakpoint of a subgraph has one chunk, when the run pauses
         chunks.hold_interrupt(state, event.interrupts)

@@ -66,7 +66,7 @@ def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
         return _by_id(state, asking, dict.fromkeys(asking, resume))
     if not tasks or any(known[task.id].interrupts for task in tasks if task.id in known):
         raise already_resumed(state)
-    state.bare_answer = [resume]
+    state.unaddressed_answer = [resume]
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
@@ -312,19 +312,19 @@ def not_waiting(
 
 
 def consumed(
-    state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
+    state: RunState, task: Task, answers: tuple[Any, ...], took_unaddressed: bool
 ) -> tuple[LedgerEntry, ...]:
     """Make the rows for the answers that a task has used and that its own rows don't have yet.
 
     Args:
         answers: those to its own questions, in their order.
-        took_bare: whether it used the answer that was given without an id.
+        took_unaddressed: whether it used the answer that was given without an id.
     """
     rows: list[LedgerEntry] = []
     if len(answers) > len(task.answers):
         rows.append(control_entry(state, task, RESUME, list(answers)))
-    if took_bare and state.bare_answer:
-        state.bare_answer = []
+    if took_unaddressed and state.unaddressed_answer:
+        state.unaddressed_answer = []
         state.generation += 1  # only a later generation replaces the row of the answer
         rows.append(control_entry(state, None, RESUME, []))
     return tuple(rows)
@@ -351,7 +351,7 @@ def take_answer_back(
         return control_entry(state, task, RESUME, list(task.answers[:place])), asked
     if question.id in task.routed:
         return control_entry(state, task, ROUTED, {question.id: None}), asked
-    state.bare_answer = []  # neither its own nor routed: the answer was given without an id
+    state.unaddressed_answer = []  # neither its own nor routed: the answer was given without an id
     return control_entry(state, None, RESUME, []), asked
 
 

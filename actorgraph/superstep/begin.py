@@ -112,7 +112,9 @@ def restore(state: RunState, restored: Restored) -> None:
     if state.plan.renames.tasks:
         state.stored_ids = pending.stored_ids(restored.ledger)
     state.generation = pending.next_generation(restored.ledger)
-    state.bare_answer = pending.bare_answer(restored.ledger) if restored.ledger else []
+    state.unaddressed_answer = (
+        pending.unaddressed_answer(restored.ledger) if restored.ledger else []
+    )
     state.anchor = restored.id
     if first and state.step == FIRST_STEP and START in state.values:
         clear_defaults(state, first_update(state, state.values[START]))

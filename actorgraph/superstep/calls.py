@@ -376,7 +376,7 @@ def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> En
     if asked:
         questions = tuple(asked.values())
         return TaskInterrupted(
-            result.task, questions, result.answers, result.took_bare, result.times
+            result.task, questions, result.answers, result.took_unaddressed, result.times
         )
     return event if drained is None else TaskDrained(result.task, drained)
 
@@ -387,7 +387,7 @@ def _pass_to_caller(state: RunState, calls: OpenCalls, task: Task, event: Ending
     match event:
         case TaskSucceeded(result):
             value = state.returned[task.id] = result.writes[0][1]
-            used = consumed(state, task, result.answers, result.took_bare)
+            used = consumed(state, task, result.answers, result.took_unaddressed)
             effects = _save(state, result_entry(state, task, result), *used)
             if chunks.wants(state, "updates"):
                 mark = {"__metadata__": {"cached": True}} if result.cached else {}
@@ -396,7 +396,7 @@ def _pass_to_caller(state: RunState, calls: OpenCalls, task: Task, event: Ending
             return [*effects, AnswerCall(task.id, value)]
         case TaskInterrupted(interrupts=questions):
             calls.asked.setdefault(caller, {}).update({i.id: i for i in questions})
-            used = consumed(state, task, event.answers, event.took_bare)
+            used = consumed(state, task, event.answers, event.took_unaddressed)
             return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
         case TaskFailed(error=error):
             chunks.hold_call_ended(state, task, error=error)

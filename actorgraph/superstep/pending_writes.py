@@ -141,7 +141,7 @@ def accepted(ledger: Iterable[StoredWrite]) -> list[tuple[Write, ...]]:
     return [tuple(write for write in row.writes if write[0] != NO_WRITES) for row in rows]
 
 
-def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
+def unaddressed_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
     """Read an unused answer that was given before any question waited: [answer], or []."""
     rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[RESUME]]
     return list(max(rows, key=_generation).writes[0][1]) if rows else []

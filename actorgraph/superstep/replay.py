@@ -45,11 +45,11 @@ class ReplayAnswers(msgspec.Struct, frozen=True):
 
     Attributes:
         own: by task, the answers to its questions in their order.
-        bare: answers for the first questions asked.
+        unaddressed: answers for the first questions asked.
     """
 
     own: dict[TaskPlace, tuple[Any, ...]]
-    bare: tuple[Any, ...] = ()
+    unaddressed: tuple[Any, ...] = ()
 
 
 class _AskedQuestion(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ def replay(
     state.seen[INTERRUPT] = dict(state.versions)
     new_superstep(state, "fork", changed)
     tasks = due_tasks(state, None)
-    state.bare_answer = list(answers.bare)
+    state.unaddressed_answer = list(answers.unaddressed)
     entries = carried(state, tasks, answers)
     restore_tasks(state, tasks, (), entries)
     effects: list[Effect] = []
@@ -191,8 +191,8 @@ def carried(state: RunState, tasks: list[Task], answers: ReplayAnswers) -> tuple
         for task in tasks
         if (task.name, task.path) in answers.own
     ]
-    if answers.bare:
-        rows.append(control_entry(state, None, RESUME, list(answers.bare)))
+    if answers.unaddressed:
+        rows.append(control_entry(state, None, RESUME, list(answers.unaddressed)))
     return tuple(rows)
 
 

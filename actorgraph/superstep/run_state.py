@@ -60,7 +60,7 @@ class RunState:
         answering: whether its root run brings answers by id and nothing else: tasks whose
             questions have none are left alone.
         left_waiting: ids of the tasks that are left alone.
-        bare_answer: [answer] while one that was given without an id is unused.
+        unaddressed_answer: [answer] while one that was given without an id is unused.
         refused: the error that refused an answer; the run fails with it when it would pause.
         handled: task id of an error handler -> the failure that it handles.
         barrier: number of the save that must be durable before any other task starts.
@@ -101,7 +101,6 @@ class RunState:
     __slots__ = (
         "anchor",
         "answering",
-        "bare_answer",
         "barrier",
         "calls",
         "checkpoint",
@@ -151,6 +150,7 @@ class RunState:
         "stored_ids",
         "tasks",
         "thread_id",
+        "unaddressed_answer",
         "unflushed",
         "unsaved_steps",
         "updated",
@@ -194,7 +194,7 @@ class RunState:
         self.calls: OpenCalls | None = None
         self.generation = 1
         self.left_waiting: tuple[str, ...] = ()
-        self.bare_answer: list[Any] = []
+        self.unaddressed_answer: list[Any] = []
         self.places, self.left, self.stored_ids, self.preview = NO_PLACES, (), NO_CHANNELS, None
         self.returned, self.stored_calls = {}, {}
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"

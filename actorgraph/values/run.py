@@ -116,14 +116,14 @@ class TaskResult(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         times: when it ran; None if that was not measured.
-        took_bare: whether it or a subgraph of it used the answer that was given without an id.
+        took_unaddressed: whether it or a subgraph of it used the answer given without an id.
         cached: whether the writes are from a cache.
     """
 
     task: TaskId
     writes: tuple[Write, ...]
     answers: tuple[Any, ...] = ()
-    took_bare: bool = False
+    took_unaddressed: bool = False
     cached: bool = False
     times: TaskTimes | None = None
 
@@ -151,7 +151,7 @@ class TaskInterrupted(msgspec.Struct, frozen=True, gc=False):
     task: TaskId
     interrupts: tuple[Interrupt, ...]
     answers: tuple[Any, ...] = ()
-    took_bare: bool = False
+    took_unaddressed: bool = False
     times: TaskTimes | None = None
 
 

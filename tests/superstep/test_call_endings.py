@@ -163,8 +163,8 @@ class TestQuestions:
         run.saved()
         step = run.called(run.task("a"), "step")
         asked = (Interrupt("second", interrupt_id(step.namespace, 1)),)
-        run.event(TaskInterrupted(step.id, asked, ("bare",), took_bare=True))
-        run.event(TaskInterrupted(run.task("a").id, asked, took_bare=True))
+        run.event(TaskInterrupted(step.id, asked, ("bare",), took_unaddressed=True))
+        run.event(TaskInterrupted(run.task("a").id, asked, took_unaddressed=True))
         run.saved()
 
         again = Program("a", store=store)
@@ -172,7 +172,7 @@ class TestQuestions:
         again.saved()
         step = again.called(again.task("a"), "step")
 
-        assert again.state.bare_answer == []
+        assert again.state.unaddressed_answer == []
         assert again.running[step.id].answers == ("bare",)
         assert again.task("a").routed == {asked[0].id: "other"}
 

@@ -205,10 +205,10 @@ class TestCommand:
         used once, and marked as used.
         """
         run = again(thread(finished=("a",)), Command(resume="early"))
-        assert run.state.bare_answer == ["early"]
+        assert run.state.unaddressed_answer == ["early"]
         task = run.task("b")
         assert task.answers == ()
-        assert again(run.store, None).state.bare_answer == ["early"]
+        assert again(run.store, None).state.unaddressed_answer == ["early"]
 
     def test_an_empty_map_of_answers_goes_on(self):
         """

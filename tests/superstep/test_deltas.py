@@ -222,7 +222,7 @@ FIRST: dict[str, Any] = {
     "saves_at_once": True,
     "anchor": None,
     "answering": False,
-    "bare_answer": [],
+    "unaddressed_answer": [],
     "barrier": 0,
     "calls": None,
     "checkpoint": b"first",

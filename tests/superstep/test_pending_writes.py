@@ -104,7 +104,7 @@ def test_rows_without_a_task_are_not_attempts():
 
     assert attempts(rows) == {}
     assert pending.accepted(rows) == [(("text", "a"),), (("text", "b"),)]
-    assert pending.bare_answer(rows) == ["early"]
+    assert pending.unaddressed_answer(rows) == ["early"]
     assert pending.next_null_index(rows) == 2
 
 
@@ -117,7 +117,7 @@ def test_a_used_answer_is_gone():
         StoredWrite(NULL_TASK, (), -4, 2, ((RESUME, []),)),
     ]
 
-    assert pending.bare_answer(rows) == []
+    assert pending.unaddressed_answer(rows) == []
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ class TestRowsWithoutATask:
         """
         It is the one of the highest generation; none without one.
         """
-        assert pending.bare_answer(self.LEDGER) == ["late"]
-        assert pending.bare_answer([answered(1, "x"), null(-1, 1, (ERROR, "no"))]) == []
+        assert pending.unaddressed_answer(self.LEDGER) == ["late"]
+        assert pending.unaddressed_answer([answered(1, "x"), null(-1, 1, (ERROR, "no"))]) == []
 
 
 def test_a_failure_left_to_a_handler_is_matched_by_its_rows():

@@ -77,10 +77,10 @@ class TestAnAnswerThatIsRefused:
         """
         store = thread(finished=("a",))
         run = again(store, Command(resume="bad"))
-        assert run.state.bare_answer == ["bad"]
+        assert run.state.unaddressed_answer == ["bad"]
         refuse(run, "b")
         run.saved()
 
         restored = store.restored()
         assert restored is not None
-        assert pending.bare_answer(restored.ledger) == []
+        assert pending.unaddressed_answer(restored.ledger) == []

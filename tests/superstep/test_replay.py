@@ -213,7 +213,7 @@ class TestACommand:
         again(store, {"text": "new"})
         run = branch(store, Command(resume="early"))
 
-        assert run.state.bare_answer == ["early"]
+        assert run.state.unaddressed_answer == ["early"]
         assert rows(run.sent[0]) == [("", -4)]
 
     @pytest.mark.langgraph("L56")

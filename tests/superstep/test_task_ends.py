@@ -61,7 +61,7 @@ class TestRows:
         store = thread(finished=("a",) if last else ())
         run = again(store, Command(resume="bare"))
         task = run.running.pop(run.task("b").id)
-        result = TaskResult(task.id, (("log", ["b"]),), ("bare",), took_bare=True)
+        result = TaskResult(task.id, (("log", ["b"]),), ("bare",), took_unaddressed=True)
         (save,) = only(Save, run.event(TaskSucceeded(result)))
 
         assert save.ledger == (
@@ -76,20 +76,20 @@ class TestRows:
                 (("__resume__", []),),
             ),
         )
-        assert run.state.bare_answer == []
+        assert run.state.unaddressed_answer == []
 
-    @pytest.mark.parametrize(("answers", "took_bare"), [(("x",), False), ((), True)])
-    def test_of_a_task_that_used_one_kind_of_answer(self, answers, took_bare):
+    @pytest.mark.parametrize(("answers", "took_unaddressed"), [(("x",), False), ((), True)])
+    def test_of_a_task_that_used_one_kind_of_answer(self, answers, took_unaddressed):
         """
         Answers of its own and the one without an id are noted independently.
         """
         store = thread()
         run = again(store, Command(resume="bare"))
         task = run.running.pop(run.task("b").id)
-        result = TaskResult(task.id, (), answers, took_bare=took_bare)
+        result = TaskResult(task.id, (), answers, took_unaddressed=took_unaddressed)
         (save,) = only(Save, run.event(TaskSucceeded(result)))
 
-        assert [(e.index, e.path == ()) for e in save.ledger[1:]] == [(-4, took_bare)]
+        assert [(e.index, e.path == ()) for e in save.ledger[1:]] == [(-4, took_unaddressed)]
 
     def test_of_a_question_after_an_answer_without_an_id(self):
         """
@@ -99,7 +99,7 @@ class TestRows:
         run = again(store, Command(resume="bare"))
         task = run.running.pop(run.task("b").id)
         asked = Interrupt("more?", interrupt_id(task.namespace, 1))
-        event = TaskInterrupted(task.id, (asked,), ("bare",), took_bare=True)
+        event = TaskInterrupted(task.id, (asked,), ("bare",), took_unaddressed=True)
         (save,) = only(Save, run.event(event))
 
         assert [(e.path, e.index, e.writes[0][1]) for e in save.ledger] == [

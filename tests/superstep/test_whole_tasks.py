@@ -201,25 +201,27 @@ class TestCalls:
 
         assert (effect.task, effect.given) == (task, ((), {}))  # type: ignore[union-attr]
 
-    @pytest.mark.parametrize("took_bare", [True, False])
-    def test_keep_the_answers_that_they_have_used(self, took_bare):
+    @pytest.mark.parametrize("took_unaddressed", [True, False])
+    def test_keep_the_answers_that_they_have_used(self, took_unaddressed):
         """
         The row of the result is followed by those of its answers, if it asked or returned.
         """
         run = Program("a").begun()
-        run.state.bare_answer = ["bare"]
+        run.state.unaddressed_answer = ["bare"]
         call = run.called(run.task("a"), "f")
         run.running.pop(call.id)
-        result = TaskResult(call.id, (("__return__", 1),), ("bare",), took_bare=took_bare)
+        result = TaskResult(
+            call.id, (("__return__", 1),), ("bare",), took_unaddressed=took_unaddressed
+        )
         (save,) = only(Save, run.event(TaskSucceeded(result)))
         other = run.called(run.task("a"), "g")
         run.running.pop(other.id)
-        run.state.bare_answer = ["bare"]
+        run.state.unaddressed_answer = ["bare"]
         asked = Interrupt("?", interrupt_id(other.namespace, 1))
-        event = TaskInterrupted(other.id, (asked,), ("bare",), took_bare=took_bare)
+        event = TaskInterrupted(other.id, (asked,), ("bare",), took_unaddressed=took_unaddressed)
         (second,) = only(Save, run.event(event))
 
-        bare = [((), -4, [])] if took_bare else []
+        bare = [((), -4, [])] if took_unaddressed else []
         used = [(e.path, e.index, e.writes[0][1]) for e in save.ledger[1:]]
         assert used == [(call.path, -4, ["bare"]), *bare]
         used = [(e.path, e.index, e.writes[0][1]) for e in second.ledger]
@@ -230,12 +232,12 @@ class TestCalls:
         The caller's own end becomes a pause with the answers that it has used.
         """
         run = Program("a").begun()
-        run.state.bare_answer = ["bare"]
+        run.state.unaddressed_answer = ["bare"]
         caller = run.task("a")
         call = run.called(caller, "f")
         run.asks(call, "why?")
         run.running.pop(caller.id)
-        result = TaskResult(caller.id, (), ("bare",), took_bare=True)
+        result = TaskResult(caller.id, (), ("bare",), took_unaddressed=True)
         run.event(TaskSucceeded(result))
         run.saved()
 
@@ -339,7 +341,7 @@ class TestReplayedQuestions:
         run = Script(PAIR, store=store)
         (save,) = only(Save, run.begin(Command(resume={question.id: "yes"}), at=1))
 
-        assert run.state.bare_answer == ["yes"]
+        assert run.state.unaddressed_answer == ["yes"]
         assert rows(save) == [("", -4)]
         assert save.ledger[0].writes == (("__resume__", ["yes"]),)
 

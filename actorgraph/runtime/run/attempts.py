@@ -94,7 +94,7 @@ def start_attempt(
         scope.attempt = before.attempt + 1
         scope.failed = before.failed
         scope.answers = list(before.answers)
-        scope.took_bare = before.took_bare
+        scope.took_unaddressed = before.took_unaddressed
     return guarded
 
 

@@ -97,7 +97,7 @@ class RunEnvironment(msgspec.Struct):
         config: the caller's.
         context: the caller's; every task runs in a copy.
         write: sends custom chunks.
-        bare: answers without an interrupt id, for the first question asked.
+        unaddressed_answers: answers without an interrupt id, for the first question asked.
         run_context: the run, as its tasks and subgraphs see it.
         report: takes the events.
         warn: takes a kind, a text and the node's function; see `warn_of_node`.
@@ -109,7 +109,7 @@ class RunEnvironment(msgspec.Struct):
     config: dict[str, Any]
     context: Context
     write: Writer
-    bare: list[Any]
+    unaddressed_answers: list[Any]
     run_context: RunContext
     report: Callable[[Event], None]
     warn: Callable[[str, str, Callable[..., Any]], None]
@@ -339,7 +339,7 @@ class NodeActor:
             start.task,
             environment.config,
             environment.write,
-            environment.bare,
+            environment.unaddressed_answers,
             environment.run_context,
         )
         state = environment.run_context.state  # no superstep ends while a task runs
@@ -404,7 +404,7 @@ class NodeActor:
             warn_of_lost_errors(scope)
         if scope.messages is not None:
             offer_returned_messages(scope, self._node, self._environment.plan, writes)
-        used = (tuple(scope.answers), scope.took_bare, scope.cached)
+        used = (tuple(scope.answers), scope.took_unaddressed, scope.cached)
         return TaskSucceeded(TaskResult(task.id, tuple(writes), *used, times_of(scope)))
 
     def _refused(self, task: Task, scope: TaskScope) -> SchemaMismatchError | None:
@@ -447,7 +447,7 @@ def _unheard(task: Task) -> InvalidUpdateError:
 
 
 def _interrupted(task: Task, scope: TaskScope) -> TaskInterrupted:
-    used = (tuple(scope.answers), scope.took_bare)
+    used = (tuple(scope.answers), scope.took_unaddressed)
     return TaskInterrupted(task.id, tuple(scope.raised), *used, times_of(scope))
 
 

@@ -198,7 +198,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         launch,
         state,
         run_context=_run_context(launch, state, found, untracked, time_travel),
-        bare=_bare_answers(state, place),
+        unaddressed_answers=_unaddressed_answers(state, place),
         save_encoder=save_encoder,
     )
     callbacks = launch.config.get("callbacks")
@@ -209,10 +209,10 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     return supervisor, effects
 
 
-def _bare_answers(state: RunState, place: NestedPlace | None) -> list[Any]:
+def _unaddressed_answers(state: RunState, place: NestedPlace | None) -> list[Any]:
     """The answers without an id that the run has for its first questions."""
-    own = list(state.bare_answer)
-    return own if place is None else own or place.scope.bare
+    own = list(state.unaddressed_answer)
+    return own if place is None else own or place.scope.unaddressed_answers
 
 
 async def _prepare_traced(spans: RunSpans) -> tuple[Supervisor, list[Any]]:
@@ -280,7 +280,7 @@ async def _prepare_recorded(
     effects = play_back(state, chain)
     untracked = never_stored(launch.template.plan, launch.place)
     run_context = _run_context(launch, state, LoadedThread(1, None, None), untracked, None)
-    return _supervisor(launch, state, run_context=run_context, bare=[]), effects
+    return _supervisor(launch, state, run_context=run_context, unaddressed_answers=[]), effects
 
 
 def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:

@@ -87,7 +87,8 @@ class Supervisor:
         config: the caller's.
         context: the caller's; every task runs in a copy of it.
         run_context: the run's saver, reader and place; passed on to subgraphs.
-        bare: answers without an interrupt id, for the first question of this run or below it.
+        unaddressed_answers: answers without an interrupt id, for the first question of
+            this run or below it.
         save_encoder: encodes the saves; None without a saver.
         drain_timeout_s: seconds that a cancelled run may take to store its work.
 
@@ -110,7 +111,7 @@ class Supervisor:
         config: dict[str, Any],
         context: Context,
         run_context: RunContext,
-        bare: list[Any],
+        unaddressed_answers: list[Any],
         save_encoder: SaveEncoder | None = None,
         drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
@@ -144,7 +145,7 @@ class Supervisor:
             config=config,
             context=context,
             write=NO_WRITER if live is None else Writer(live),
-            bare=bare,
+            unaddressed_answers=unaddressed_answers,
             run_context=run_context,
             report=deliver,
             warn=warn_of_node,

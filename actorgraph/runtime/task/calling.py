@@ -334,7 +334,7 @@ async def call_cached(
     made = await call_node(plan, node, values, given, scope)
     # Answers of a person don't follow from the input, and a question is not a result. Keys that
     # only the routers see are not among the writes, so that a cached result would lack them.
-    asked = scope.answers or scope.took_bare or scope.raised or scope.routed
+    asked = scope.answers or scope.took_unaddressed or scope.raised or scope.routed
     asked = asked or hands_over(scope.made)
     if not (asked or scope.drained or scope.passes_on):
         own = _own_writes(node, scope)

@@ -146,9 +146,9 @@ class TaskScope:
         answers: the resume values that it has, in the order of its questions.
         asked: number of its questions so far.
         routed: answers to questions of its own and of its subgraphs, by interrupt id.
-        bare: answers given without an interrupt id, for the first question asked; shared by the
-            run's tasks.
-        took_bare: whether it, or a run below it, has used one of those.
+        unaddressed_answers: answers given without an interrupt id, for the first question
+            asked; shared by the run's tasks.
+        took_unaddressed: whether it, or a run below it, has used one of those.
         raised: unanswered questions of its own and of its subgraphs.
 
         caller: the task that called it; None unless it runs a `@task` function.
@@ -197,7 +197,7 @@ class TaskScope:
     reads: Reads | None = None
     refused: SchemaMismatchError | None = None
     stride: int = 1
-    took_bare: bool = False
+    took_unaddressed: bool = False
     whole: "TaskScope | None" = None
     error: Any
     first_attempt_time: float
@@ -211,7 +211,7 @@ class TaskScope:
         task: Task,
         config: dict[str, Any],
         write: Writer,
-        bare: list[Any],
+        unaddressed_answers: list[Any],
         run_context: RunContext,
     ) -> None:
         self.task = task
@@ -220,7 +220,7 @@ class TaskScope:
         self.write = write
         self.answers = list(task.answers)
         self.routed = {**run_context.routed, **task.routed} if run_context.routed else task.routed
-        self.bare = bare
+        self.unaddressed_answers = unaddressed_answers
         self.raised: list[Interrupt] = []
         self.pushed: list[Write] = []
         self.progress: Callable[[], None] | None = run_context.progress
@@ -273,7 +273,7 @@ class TaskScope:
         """
         part = copy(self)
         # "#" keeps the ids apart from those of the task's own questions, which contain "|n".
-        part.key, part.answers, part.asked, part.bare = f"#{key}", [], 0, []
+        part.key, part.answers, part.asked, part.unaddressed_answers = f"#{key}", [], 0, []
         part.whole, part.raised = self, []
         part.graphs, part.stride = self.graphs + place * self.stride, self.stride * count
         return part
@@ -283,7 +283,7 @@ class TaskScope:
         for part in parts:
             self.raised += part.raised
             self.graphs = max(self.graphs, part.graphs - part.stride + self.stride)
-            self.took_bare = self.took_bare or part.took_bare
+            self.took_unaddressed = self.took_unaddressed or part.took_unaddressed
 
     @property
     def base_config(self) -> dict[str, Any]:
@@ -340,13 +340,13 @@ class TaskScope:
         if identifier in self.routed:
             self.answers.append(self.routed[identifier])
             return True
-        if self.bare:
+        if self.unaddressed_answers:
             try:
-                self.answers.append(self.bare.pop())
+                self.answers.append(self.unaddressed_answers.pop())
             except IndexError:  # another task's thread has taken it since the check
                 pass
             else:
-                self._note_bare_answer()
+                self._note_unaddressed_answer()
                 return True
         return False
 
@@ -369,11 +369,11 @@ class TaskScope:
                 elif all(question.id != known.id for known in self.raised):
                     self.raised.append(question)
 
-    def _note_bare_answer(self) -> None:
+    def _note_unaddressed_answer(self) -> None:
         """Note in this task and those above that an answer without an id has been used."""
         scope: TaskScope | None = self
         while scope is not None:
-            scope.took_bare = True
+            scope.took_unaddressed = True
             scope = scope.caller or scope.run_context.above
 
 

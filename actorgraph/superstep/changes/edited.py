@@ -60,5 +60,5 @@ def _rows(state: RunState, asked: Restored, routed: Mapping[str, Any]) -> tuple[
     if not fitting:
         return ()
     answers = given_answers(before, asked, fitting)
-    state.bare_answer = list(answers.bare)
+    state.unaddressed_answer = list(answers.unaddressed)
     return carried(state, due_tasks(state, None), answers)
