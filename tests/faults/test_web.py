@@ -117,7 +117,7 @@ def test_a_thousand_streams(kind, tmp_path, request):
     A thousand open streams take bounded memory; the one after them comes later, and when they
     have gone nothing is left of them.
     """
-    with server(kind, tmp_path / "runs.db", streams=STREAMS) as made:
+    with server(kind, tmp_path / "runs.db", streams=STREAMS, streams_per_client=None) as made:
         run = httpx.post(f"{made.url}/threads/t/runs", json=SLEEP, timeout=DEADLINE_S).json()
         path = f"/threads/t/runs/{run['run_id']}/stream"
         until(made, lambda inside: inside["active"] == 1)
