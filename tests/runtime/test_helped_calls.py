@@ -231,6 +231,22 @@ def test_no_helper_begins_while_a_reader_thinks(helpers):
     chunks.close()
 
 
+def test_chunks_above_the_buffer_wait_for_their_reader():
+    """
+    A step with more chunks than the buffer has room for goes on as its reader takes them.
+    """
+    graph = in_a_row({name: lambda _: {"log": [1]} for name in "ab"}, schema=State)
+    modes = ["updates", "values"]
+    chunks = [*graph.stream({"log": [0]}, stream_mode=modes, buffer=1)]
+
+    assert [mode for mode, _ in chunks] == ["values", *modes, *modes]
+    assert [chunk for mode, chunk in chunks if mode == "updates"] == [
+        {"a": {"log": [1]}},
+        {"b": {"log": [1]}},
+    ]
+    assert chunks[-1] == ("values", {"log": [0, 1, 1]})
+
+
 def test_a_run_goes_on_whose_helper_had_to_leave(monkeypatch):
     """
     Helpers that come when the reader thinks leave their task; it is done when the reader reads on.
