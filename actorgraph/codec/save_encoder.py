@@ -17,7 +17,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.conversions import note_of_writes, noted, with_note
-from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_at
 from actorgraph.codec.packed_times import pack_times
 from actorgraph.codec.records import (
     FORMAT_CONVERTED,
@@ -125,7 +125,7 @@ class SaveEncoder:
         self._shared_input = SharedInput()
         # A program's own serializer can't encode references to other rows.
         self._shares = type(codec) is Codec and not own_versions and plan.entry is None
-        self._encoded = self._encoded_at_yield = 0
+        self._encoded, self._slice_end = 0, SLICE_BYTES
         self._migrated: frozenset[str] = frozenset()
 
     def commit(self, save: Save) -> Commit:
@@ -140,33 +140,6 @@ class SaveEncoder:
             except StopIteration as done:
                 return done.value
 
-    def commit_small(self, save: Save) -> Commit | None:
-        """Encode the save that most supersteps of a sequential graph make; None for any other.
-
-        One task has ended, and every changed value is stored inline in the record. The only thing
-        that can be large is the task's own writes, and they are one row: one slice is enough, and
-        the generator of `slices` is saved.
-
-        Raises: as `slices`.
-        """
-        if len(save.checkpoints) != 1 or len(save.ledger) != 1 or save.claim is not None:
-            return None
-        if self._untracked:
-            save = storable_save(self._untracked, save)
-        point, placed = save.checkpoints[0], self._placed
-        if not self._inlines or placed.moved or point.deltas:
-            return None
-        # All values are looked at before any is placed: a None after that would leave the
-        # placement ahead of the stored rows.
-        for value in point.changed.values():
-            if type(value) not in MAY_BE_INLINE or not is_inline(value):
-                return None
-        self._encoded = 0
-        row = self._ledger_row(save.ledger[0])
-        for channel, value in point.changed.items():
-            placed.inline(channel, value)
-        return self._to_commit(save, (row,), (self._checkpoint_row(point),))
-
     def slices(self, save: Save) -> Generator[None, None, Commit]:
         """Encode a save; yields wherever the event loop may have a turn.
 
@@ -179,12 +152,13 @@ class SaveEncoder:
         """
         if self._untracked:
             save = storable_save(self._untracked, save)
-        self._encoded = self._encoded_at_yield = 0
+        self._encoded, self._slice_end = 0, SLICE_BYTES
+        if self._shares:
+            self._name_input(save)
         ledger: list[LedgerRow] = []
-        self._name_input(save)
         for entry in save.ledger:
             ledger.append(self._ledger_row(entry))
-            if self._is_slice(len(ledger)):
+            if self._encoded > self._slice_end or len(ledger) % SLICE_ROWS == 0:
                 yield self._end_slice()
         checkpoints: list[CheckpointRow] = []
         for point in save.checkpoints:
@@ -202,7 +176,7 @@ class SaveEncoder:
                 for _ in self._place_value(point, channel, value, rows):
                     yield self._end_slice()
             checkpoints.append(self._checkpoint_row(point, rows))
-            if self._is_slice(len(checkpoints)):
+            if self._encoded > self._slice_end or len(checkpoints) % SLICE_ROWS == 0:
                 yield self._end_slice()
         if self._shared_input.rows:
             self._shared_input.forget_mutable()
@@ -214,13 +188,9 @@ class SaveEncoder:
         The pending writes beside it are encoded before its checkpoint is, and refer to the same
         values by name.
         """
-        for point in save.checkpoints if self._shares else ():
-            if START in point.changed:
+        for point in save.checkpoints:
+            if point.changed.get(START, EMPTY) is not EMPTY:
                 self._shared_input.collect(point)
-
-    def _is_slice(self, rows: int) -> bool:
-        """Whether the loop may have a turn: after some rows, or many bytes."""
-        return rows % SLICE_ROWS == 0 or self._encoded - self._encoded_at_yield > SLICE_BYTES
 
     def _to_commit(
         self, save: Save, ledger: tuple[LedgerRow, ...], checkpoints: tuple[CheckpointRow, ...]
@@ -261,12 +231,7 @@ class SaveEncoder:
 
     def _end_slice(self) -> None:
         """Start counting the next slice's bytes."""
-        self._encoded_at_yield = self._encoded
-
-    def _encode(self, value: Any, path: str, place: Place) -> bytes:
-        payload = self._codec.encode(value, path, place)
-        self._encoded += len(payload)
-        return payload
+        self._slice_end = self._encoded + SLICE_BYTES
 
     def _encode_claim(self, claim: ClaimIntent) -> Claim:
         given: bytes | None = None
@@ -329,14 +294,16 @@ class SaveEncoder:
         if channel == START and self._shares:
             value = self._share(point, value, rows)
         placed.blobs.add(channel)
-        if own := self._own_version(point, channel, value):
-            version = placed.stands[channel] = own
+        # The row of a migrated value's version has the value before, which older checkpoints have.
+        if self._own_versions or channel in self._migrated:
+            version = placed.stands[channel] = self._own_version(point, channel, value)
         where = NOWHERE
         if self._sealed:
             where = value_at(self._thread_id, self._namespace, channel, version)
-        payload = self._encode(value, f"state[{channel!r}]", where)
+        payload = self._codec.encode(value, f"state[{channel!r}]", where)
+        self._encoded += len(payload)
         rows.blobs.append(BlobRow(channel, version, payload))
-        return (None,) if self._encoded - self._encoded_at_yield > SLICE_BYTES else ()
+        return (None,) if self._encoded > self._slice_end else ()
 
     def _share(self, point: NewCheckpoint, given: Any, rows: "_Rows") -> Any:
         """Store the large values of an input in rows of their own.
@@ -350,7 +317,8 @@ class SaveEncoder:
             where = NOWHERE
             if self._sealed:
                 where = value_at(self._thread_id, self._namespace, row.name, row.version)
-            payload = self._encode(row.value, f"state[{START!r}]", where)
+            payload = self._codec.encode(row.value, f"state[{START!r}]", where)
+            self._encoded += len(payload)
             rows.blobs.append(BlobRow(row.name, row.version, payload))
         self._placed.share(START, large)
         return self._shared_input.with_references(given)
@@ -360,12 +328,7 @@ class SaveEncoder:
 
         From the checkpoint's id if values are encrypted: a digest of the value would reveal which
         values are equal.
-
-        Returns: 0 where the channel's version will do. For a migrated value it won't: the row of
-        that version has the value before, which older checkpoints have still.
         """
-        if not self._own_versions and channel not in self._migrated:
-            return 0
         of = point.id if self._sealed else self._codec.encode(value, f"state[{channel!r}]")
         return version_apart(of)
 
@@ -451,12 +414,14 @@ class SaveEncoder:
             where = NOWHERE
             if self._sealed:
                 where = items_at(self._thread_id, self._namespace, channel, lineage, at)
-            payload = frame(self._encode(items, f"state[{channel!r}][{at}:]", where))
+            encoded = self._codec.encode(items, f"state[{channel!r}][{at}:]", where)
+            self._encoded += len(encoded)
+            payload = frame(encoded)
             spot = add_items(growth, items, len(payload))
             row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
             rows.ranges.append(row)
             rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)
-            if self._encoded - self._encoded_at_yield > SLICE_BYTES:
+            if self._encoded > self._slice_end:
                 yield
 
 

@@ -9,7 +9,7 @@ import pytest
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.conversions import with_note, without_note
-from actorgraph.codec.records import Placement, Record, frame
+from actorgraph.codec.records import Record, frame
 from actorgraph.codec.save_encoder import SLICE_BYTES, encode_metadata
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.values.commits import (
@@ -172,57 +172,7 @@ class TestCommits:
             made = hand_off(untracked=untracked).commit(given)
             assert [blob.channel for blob in made.checkpoints[0].blobs] == [left]
             assert [w[0] for w in CODEC.decode(made.ledger[0].payload)] == [left]
-        short = hand_off().commit_small(small)
-        assert short is not None
-        assert record_of(short).values == {"n": 1}
-
-
-class TestSmallSaves:
-    def test_it_is_the_same_commit(self):
-        """
-        The save of a small superstep gives the same commit in one piece as in slices.
-        """
-        short, long = hand_off(), hand_off()
-        for number in (1, 2):
-            given = save(
-                point(number, {"n": number, "text": None}, updated=("n",)),
-                ledger=(entry(text=LONG),),
-                number=number,
-            )
-            assert short.commit_small(given) == long.commit(given)
-
-    @pytest.mark.parametrize(
-        "given",
-        [
-            save(ledger=(entry(n=1),)),
-            save(point(1, {"n": 1}), point(2, {"n": 2}), ledger=(entry(n=1),)),
-            save(point(1, {"n": 1})),
-            save(point(1, {"n": 1}), ledger=(entry(n=1), entry(n=2))),
-            save(point(1, {"n": 1}), ledger=(entry(n=1),), claim=ClaimIntent(None, "sync")),
-            save(point(1, {"n": 1}, deltas={"facts": (1, 1)}), ledger=(entry(n=1),)),
-            save(point(1, {"text": "x"}), ledger=(entry(n=1),)),
-            save(point(1, {"n": 2**53}), ledger=(entry(n=1),)),
-        ],
-    )
-    def test_any_other_save_is_left_to_slices(self, given):
-        """
-        A save with more than one task, one checkpoint and inline values is not encoded here, and
-        leaves no trace.
-        """
-        hand = hand_off()
-
-        assert hand.commit_small(given) is None
-        assert hand.commit(given) == hand_off().commit(given)
-
-    def test_nor_is_one_that_stores_more_than_the_record(self):
-        """
-        Encrypted values and those of a migration have rows of their own.
-        """
-        given = save(point(1, {"n": 1}), ledger=(entry(n=1),))
-
-        assert hand_off(KEYED).commit_small(given) is None
-        assert hand_off(placed=Placement(moved={"n": 1})).commit_small(given) is None
-        assert hand_off(placed=Placement(values={"n": 0})).commit_small(given) is not None
+        assert record_of(hand_off().commit(small)).values == {"n": 1}
 
 
 class TestSlices:

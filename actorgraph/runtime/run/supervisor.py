@@ -410,22 +410,19 @@ class Supervisor:
         assert self._host is not None
         assert self._save_encoder is not None
         try:
-            # A save is encoded in one go, or in slices, between which other tasks may run.
-            commit = None if self._slices is not None else self._save_encoder.commit_small(save)
-            if commit is None:
-                if self._slices is None:
-                    self._slices = self._save_encoder.slices(save)
-                try:
-                    next(self._slices)
-                except StopIteration as done:
-                    self._slices, commit = None, done.value
-                else:
-                    return False
+            # A large save is encoded in slices, between which other tasks may run.
+            if self._slices is None:
+                self._slices = self._save_encoder.slices(save)
+            next(self._slices)
+        except StopIteration as done:
+            self._slices, commit = None, done.value
         except BaseException as error:  # noqa: BLE001 - user types may raise anything while encoded
             self._slices, self._saves_failed = None, True
             self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
+        else:
+            return False
         self._host.writer.post(commit, self._receipts, may_lead=self._may_lead())
         return True
 
