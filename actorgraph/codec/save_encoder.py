@@ -153,8 +153,7 @@ class SaveEncoder:
         if self._untracked:
             save = storable_save(self._untracked, save)
         self._encoded, self._slice_end = 0, SLICE_BYTES
-        if self._shares:
-            self._name_input(save)
+        self._name_input(save)
         ledger: list[LedgerRow] = []
         for entry in save.ledger:
             ledger.append(self._ledger_row(entry))
@@ -173,6 +172,9 @@ class SaveEncoder:
                 if self._inlines and type(value) in MAY_BE_INLINE and is_inline(value):
                     self._placed.inline(channel, value)
                     continue
+                if value is EMPTY:
+                    self._placed.forget(channel)
+                    continue
                 for _ in self._place_value(point, channel, value, rows):
                     yield self._end_slice()
             checkpoints.append(self._checkpoint_row(point, rows))
@@ -188,7 +190,7 @@ class SaveEncoder:
         The pending writes beside it are encoded before its checkpoint is, and refer to the same
         values by name.
         """
-        for point in save.checkpoints:
+        for point in save.checkpoints if self._shares else ():
             if point.changed.get(START, EMPTY) is not EMPTY:
                 self._shared_input.collect(point)
 
@@ -279,8 +281,6 @@ class SaveEncoder:
         """Choose where a changed value is stored, and encode it; iterates at the end of a slice."""
         placed = self._placed
         placed.forget(channel)
-        if value is EMPTY:
-            return ()
         version = point.versions[channel]
         # A snapshot without a write keeps the channel's version, and two branches may both take
         # one. Blobs of equal key are equal values; lineages of equal key would be two lists.
@@ -291,7 +291,7 @@ class SaveEncoder:
         if shared is not None:
             placed.share(channel, [shared])
             return ()
-        if channel == START and self._shares:
+        if channel == START and self._shared_input.rows:
             value = self._share(point, value, rows)
         placed.blobs.add(channel)
         # The row of a migrated value's version has the value before, which older checkpoints have.

@@ -90,6 +90,7 @@ class BlockingSupervisor(Supervisor):
     """Supervises one run of a blocking call; see the module's docstring."""
 
     _broadcast: Broadcast | None
+    _may_lead = True
     _outcome: RunOutcome | None = None
     _limit_at = math.inf  # of the superstep, by `time.monotonic`
     _limited: int | None = None
@@ -372,9 +373,6 @@ class BlockingSupervisor(Supervisor):
             case _:
                 assert_never(effect)
         return True
-
-    def _may_lead(self) -> bool:
-        return not self._state.running
 
     def _start(self, start: StartTask) -> None:
         actor = self._actors.of(start)

@@ -177,7 +177,7 @@ class NodeActor:
             group.start_soon(self._child, start)
 
     def begin_here(self) -> None:
-        """Count a task that is performed by `outcome`, outside of the actor's own task.
+        """Count a task that is performed by `run_task`, outside of the actor's own task.
 
         `count_end` follows it.
         """
@@ -526,12 +526,8 @@ class TaskActors:
         self._of_calls: dict[int, CallActor] = {}
         self._stopped = False
 
-    def assign(self, start: StartTask, group: Spawns) -> None:
-        """Assign a task to its actor, in whose own task it is performed. Never waits."""
-        self.of(start).assign(start, group)
-
     def of(self, start: StartTask) -> NodeActor:
-        """Return the actor of a task, which performs it by `outcome`."""
+        """Return the actor of a task: `assign` has it performed in the actor's own task."""
         if start.task.path[-1] == CALL:
             return self._of_function(self._calls[start.task.id].node)
         name = start.task.name  # of a node, or of an error handler

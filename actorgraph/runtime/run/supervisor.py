@@ -97,6 +97,7 @@ class Supervisor:
     """
 
     lifecycle: Lifecycle | None = None
+    _may_lead = False  # whether this thread commits a save itself if no task runs; a loop's never
     _spans: RunSpans | None = None
     _crash: BaseException | None = None
     _drain_until = math.inf
@@ -368,7 +369,7 @@ class Supervisor:
                 assert self._group is not None
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._group)
-                self._actors.assign(effect, self._group)
+                self._actors.of(effect).assign(effect, self._group)
             case AnswerCall():
                 self._calls.answer(effect)
             case Emit():
@@ -423,12 +424,10 @@ class Supervisor:
             return True
         else:
             return False
-        self._host.writer.post(commit, self._receipts, may_lead=self._may_lead())
+        self._host.writer.post(
+            commit, self._receipts, may_lead=self._may_lead and not self._state.running
+        )
         return True
-
-    def _may_lead(self) -> bool:
-        """Whether this thread may commit a save by itself: not that of an event loop."""
-        return False
 
     async def _leave_cancelled(self) -> None:
         """Stop the tasks and store their work under a shield, within the deadline."""

@@ -276,7 +276,6 @@ class PersistenceActor:
                 if self._commit_lock.give():
                     await self._inbox.wait()
                     await self._commit_lock.take()
-                    continue
                 batch, stopping = self._take()
                 if batch:
                     # A commit that was broken off could be durable without its runs knowing it.
@@ -286,7 +285,7 @@ class PersistenceActor:
                         self._batch = batch
                         await self._answer(batch, await self._commit(batch))
                         self._batch = ()
-                elif not stopping:  # all were refused: nothing awaited yet, so let others run
+                elif not stopping:  # all were refused, maybe without a wait: let others run
                     await anyio.lowlevel.checkpoint()
         finally:
             self._commit_lock.end()
@@ -447,7 +446,9 @@ class PersistenceActor:
     def _note(self, batch: Sequence[Posted], began: float) -> None:
         """Count a batch that has just been committed."""
         ended = time.perf_counter()
-        self._count(len(batch))
+        self._messages += len(batch)
+        self._commits += 1
+        self._largest = max(self._largest, len(batch))
         self._last_s = ended - began
         self._commit_s += self._last_s
         self._commits_s.add(self._last_s)
@@ -473,17 +474,13 @@ class PersistenceActor:
         except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
             (outcome,) = self._failed([posted], error)
         else:
-            self._count(1)
+            self._messages, self._commits = self._messages + 1, self._commits + 1
+            self._largest = 1
         if isinstance(outcome, Committed):
             posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))
         else:
             self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
-
-    def _count(self, size: int) -> None:
-        self._messages += size
-        self._commits += 1
-        self._largest = max(self._largest, size)
 
     async def _answer(
         self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]

@@ -129,7 +129,10 @@ def run_batch(
         raise
     try:
         read = _Read({} if known is None else known.take(connection))
-        outcomes = _write_all(connection, batch, read)
+        if len(batch) == 1:
+            outcomes = [_write_alone(connection, batch[0], read)]
+        else:
+            outcomes = _write_together(connection, batch, read)
     except sqlite3.Error as error:
         # Before COMMIT a rollback proves that nothing was stored. If even that failed, the
         # transaction may still be open, which is as unknown as a failed COMMIT.
@@ -202,11 +205,9 @@ _DAMAGE = (TypeError, ValueError, LookupError, AttributeError)
 """Errors of a stored row that no saver has written: a text in the column of a number, say."""
 
 
-def _write_all(
+def _write_together(
     connection: sqlite3.Connection, batch: Sequence[Request], read: _Read
 ) -> list[CommitOutcome]:
-    if len(batch) == 1:
-        return [_write_alone(connection, batch[0], read)]
     # Optimistic: nearly every batch has no bad row, and then one savepoint serves all requests.
     connection.execute("SAVEPOINT together")
     try:
@@ -402,9 +403,10 @@ def _read_threads(
     # whose commit is refused below stays, empty; `vacuum` removes it.
     if missing:
         first = connection.execute(sql.NEXT_THREAD).fetchone()[0]
-        for row, thread_id in enumerate(missing, first):
+        numbered = list(enumerate(missing, first))
+        for row, thread_id in numbered:
             threads[thread_id] = ThreadState(thread_id, row, heads={"": None})
-        connection.executemany(sql.INSERT_THREAD, [(threads[each].row, each) for each in missing])
+        connection.executemany(sql.INSERT_THREAD, numbered)
     return threads, damaged
 
 
