@@ -64,9 +64,9 @@ async def changes_below(
     Returns: one change for each subgraph that has a checkpoint, with its own subgraphs' behind it.
     Raises: the errors of reading.
     """
-    found = await _left(host, plan, restored, thread_id)
+    changes = await _left(host, plan, restored, thread_id)
     waiting = waiting_subgraphs(plan, restored)
-    found += await _memories(host, plan, restored, thread_id, {task.name for task in waiting})
+    changes += await _memories(host, plan, restored, thread_id, {task.name for task in waiting})
     for task in waiting:
         graph = subgraph_of(plan, task.name)
         if depth >= DEPTH_MAX or graph is None:
@@ -88,16 +88,16 @@ async def changes_below(
             handed = _handed_up(plan, stored[0]) if own else []
             lost = (*handed_to_nothing(plan, handed, stored[0].namespace),)
             lost += (*_half_converted(plan, graph.plan, stored[0]),)
-            found.append(_with_more(below, lost))
-            found += await changes_below(
+            changes.append(_with_more(below, lost))
+            changes += await changes_below(
                 host, graph.plan, stored[0], thread_id, tasks=tasks, depth=depth + 1
             )
-    return found
+    return changes
 
 
 async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> list[GraphChange]:
     """Find the states of subgraphs of waiting tasks whose nodes are plain functions now."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for task in waiting_functions(plan, restored):
         memory = await _stateful_namespace(host, plan, restored, thread_id, task.name)
         for namespace in (task.namespace, memory):
@@ -106,9 +106,9 @@ async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> l
                 continue
             made_by = decode_metadata(loaded.checkpoint.row.metadata).get(TASK_KEY)
             if namespace == task.namespace or made_by == task.id:  # else of an earlier task
-                found.append(left_subgraph(plan, task, restored.namespace))
+                findings.append(left_subgraph(plan, task, restored.namespace))
                 break
-    return _refused(plan, restored, thread_id, found)
+    return _refused(plan, restored, thread_id, findings)
 
 
 def _with_more(change: GraphChange, findings: tuple[Finding, ...]) -> GraphChange:
@@ -133,7 +133,7 @@ async def _memories(
     host: Host, plan: Plan, restored: Restored, thread_id: str, waiting: set[str]
 ) -> list[GraphChange]:
     """Find values that only this graph converts in stateful subgraphs whose nodes don't wait."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in plan.subgraphs.difference(waiting):
         graph = subgraph_of(plan, name)
         if not _is_stateful(plan, name) or not shared_conversions(plan, graph.plan):
@@ -145,8 +145,8 @@ async def _memories(
             had, above = now(record.converted), now(record.above)
             renames = graph.plan.renames
             held = {renames.channel(c) or c for c in record.channel_versions}
-            found += half_converted(plan, graph.plan, had, above, held=held, namespace=namespace)
-    return _refused(plan, restored, thread_id, found)
+            findings += half_converted(plan, graph.plan, had, above, held=held, namespace=namespace)
+    return _refused(plan, restored, thread_id, findings)
 
 
 def check_shared_values(
@@ -190,10 +190,10 @@ def _refused(
 def _handed_up(plan: Plan, below: Restored) -> list[Command[Any]]:
     """The Commands that a subgraph's finished tasks have for the graph above, by today's names."""
     return [
-        migrated_command(plan, command, made)
+        migrated_command(plan, command, target)
         for row in below.ledger
         if row.index >= 0
-        for command, made in commands_in(row.writes)
+        for command, target in commands_in(row.writes)
     ]
 
 
@@ -207,13 +207,13 @@ async def lost_memories(
     """
     new = [n for n in plan.subgraphs if n not in restored.seen and _is_stateful(plan, n)]
     names = forgotten(plan, restored) if new else []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in names:
         namespace = _namespace_below(restored, name)
         loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
         if loaded.checkpoint is not None:
-            found.append(memory_of(plan, name, restored.namespace))
-    return _refused(plan, restored, thread_id, found)
+            findings.append(memory_of(plan, name, restored.namespace))
+    return _refused(plan, restored, thread_id, findings)
 
 
 def _is_stateful(plan: Plan, node: str) -> bool:

@@ -280,17 +280,17 @@ class NodeActor:
                 scope, context, call = self._begin_attempt(start, scope)
                 try:
                     if task.timeout is not None or SYSTEM_LEASE.get() is not None:
-                        made = await self._call_within(task, scope, context, call)
+                        writes = await self._call_within(task, scope, context, call)
                     else:
                         # The first step is taken here, and is all of a call that doesn't wait:
                         # so a debugger shows no frame in between.
                         try:
                             trap = context.run(call.send, None)
                         except StopIteration as done:
-                            made = done.value
+                            writes = done.value
                         else:
-                            made = await InContext(context, call, live, trap=trap)
-                    event = self._success_event(task, scope, made)
+                            writes = await InContext(context, call, live, trap=trap)
+                    event = self._success_event(task, scope, writes)
                 except self._cancellation as error:
                     scope.cancelled = True  # for `abandoned`: a sync node continues in its thread
                     self._abandoned += not self._node.is_async
@@ -384,9 +384,9 @@ class NodeActor:
                 raise
             return False
 
-    def _success_event(self, task: Task, scope: TaskScope, made: NodeWrites) -> Event:
+    def _success_event(self, task: Task, scope: TaskScope, result: NodeWrites) -> Event:
         """The event for a call that has returned."""
-        writes, dropped = made
+        writes, dropped = result
         # A question was asked, so the node has caught its exception: it pauses nevertheless.
         if scope.raised:
             if any(question is UNHEARD for question in scope.raised):
@@ -566,10 +566,10 @@ class TaskActors:
 
     def statistics(self) -> dict[str, NodeActorStatistics]:
         """Figures of each actor, by node name; those of functions under `name()`."""
-        found = {name: actor.statistics() for name, actor in self._of_nodes.items()}
+        by_name = {name: actor.statistics() for name, actor in self._of_nodes.items()}
         for actor in self._of_calls.values():
-            found[f"{actor.name}()"] = actor.statistics()
-        return found
+            by_name[f"{actor.name}()"] = actor.statistics()
+        return by_name
 
 
 def was_requested() -> bool:

@@ -115,8 +115,8 @@ async def load(
     query = LoadCheckpoint(*place, ancestors=True, parent=parents)
     loaded: Loaded = await host.reader.ask(query)
     holder = None if loaded.open_run is None else loaded.open_run.run
-    found = None if loaded.checkpoint is None else restore(codec, plan, loaded)
-    if found is None:
+    restored = None if loaded.checkpoint is None else restore(codec, plan, loaded)
+    if restored is None:
         if address.checkpoint is not None:
             raise CheckpointNotFoundError(
                 f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
@@ -129,9 +129,9 @@ async def load(
             check_fits(plan, unsaved, address.thread_id)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     if declared:
-        await _check(host, plan, found[0], address.thread_id, nested=nested)
+        await _check(host, plan, restored[0], address.thread_id, nested=nested)
     writes = parent_writes(codec, loaded.checkpoint)
-    return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
+    return LoadedThread(loaded.epoch, *restored, holder=holder, parents=writes)
 
 
 async def _check(
@@ -182,30 +182,30 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     state.stopping = launch.stopping.reason
     time_travel: TimeTravel | None = None
     if host is None or place is not None or address.checkpoint is not None:
-        found, time_travel = await _find(launch)
+        thread, time_travel = await _find(launch)
     else:
-        found = await load(host, launch.template.codec, plan, address)
-    if launch.recorded and host is not None and found.restored is not None:
-        return await _prepare_recorded(launch, host, state, found.restored)
-    if launch.spans is not None and found.restored is not None:
-        launch.spans.link_resumed(found.restored)
+        thread = await load(host, launch.template.codec, plan, address)
+    if launch.recorded and host is not None and thread.restored is not None:
+        return await _prepare_recorded(launch, host, state, thread.restored)
+    if launch.spans is not None and thread.restored is not None:
+        launch.spans.link_resumed(thread.restored)
     untracked = plan.untracked if place is None else never_stored(plan, place)
-    save_encoder = None if host is None else _save_encoder(launch, found, untracked)
-    effects = _first_effects(state, found, launch.given)
+    save_encoder = None if host is None else _save_encoder(launch, thread, untracked)
+    effects = _first_effects(state, thread, launch.given)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence, None)
     supervisor = _supervisor(
         launch,
         state,
-        run_context=_run_context(launch, state, found, untracked, time_travel),
+        run_context=_run_context(launch, state, thread, untracked, time_travel),
         unaddressed_answers=_unaddressed_answers(state, place),
         save_encoder=save_encoder,
     )
     callbacks = launch.config.get("callbacks")
     if callbacks:
         supervisor.lifecycle = lifecycle_of(callbacks, state, launch.run)
-    if supervisor.lifecycle is not None and found.restored is not None:
-        await supervisor.lifecycle.notify_resumed(found.restored.id)
+    if supervisor.lifecycle is not None and thread.restored is not None:
+        await supervisor.lifecycle.notify_resumed(thread.restored.id)
     return supervisor, effects
 
 
@@ -248,17 +248,17 @@ def begin_spans(launch: Launch) -> RunSpans | None:
     return begin(launch)
 
 
-def _save_encoder(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> SaveEncoder:
+def _save_encoder(launch: Launch, thread: LoadedThread, untracked: frozenset[str]) -> SaveEncoder:
     return SaveEncoder(
         launch.template.codec,
         launch.template.plan,
         thread_id=launch.address.thread_id,
         namespace=launch.address.namespace,
         run=launch.run,
-        epoch=found.epoch,
+        epoch=thread.epoch,
         owner=launch.owner,
-        placed=found.placement,
-        holder=found.holder,
+        placed=thread.placement,
+        holder=thread.holder,
         untracked=untracked,
         above=_above(launch),
     )
@@ -301,20 +301,20 @@ async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
         return LoadedThread(1, None, None), time_travel
     address, above = launch.address, _above(launch)
     if place is not None and not place.nested.claims:
-        found = await _find_below(launch, host, place)
-        check_shared_values(above, launch.template.plan, found.restored, address.thread_id)
-        return found, time_travel
-    found = await load(
+        thread = await _find_below(launch, host, place)
+        check_shared_values(above, launch.template.plan, thread.restored, address.thread_id)
+        return thread, time_travel
+    thread = await load(
         host, launch.template.codec, launch.template.plan, address, nested=place is not None
     )
-    check_shared_values(above, launch.template.plan, found.restored, address.thread_id)
+    check_shared_values(above, launch.template.plan, thread.restored, address.thread_id)
     if address.checkpoint is None:
-        return found, time_travel
+        return thread, time_travel
     # A new input makes new tasks, whose subgraphs begin anew.
     goes_on = launch.given is None or isinstance(launch.given, Command)
     named = address.named if goes_on else {}
-    own = await time_travel_of(host, address.thread_id, found.restored, named)
-    return found, own or time_travel
+    own = await time_travel_of(host, address.thread_id, thread.restored, named)
+    return thread, own or time_travel
 
 
 async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedThread:
@@ -328,27 +328,27 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
     if time_travel is not None and is_first_visit(time_travel, address.namespace):
         named = time_travel.named.get(stable_namespace(address.namespace))
         if named is not None:
-            found = await _at(launch, host, *named, again=True)
-            return await _with_asked(launch, host, place, found)
+            thread = await _at(launch, host, *named, again=True)
+            return await _with_asked(launch, host, place, thread)
         if place.nested.stateful and time_travel.before is not None:
-            found = await _remembered(launch, host, time_travel.before)
-            if found is not None:
-                return found
+            thread = await _remembered(launch, host, time_travel.before)
+            if thread is not None:
+                return thread
     if place.fresh:
         return LoadedThread(run_context.epoch, None, None)
-    found = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
-    return await _with_asked(launch, host, place, found)
+    thread = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
+    return await _with_asked(launch, host, place, thread)
 
 
 async def _with_asked(
-    launch: Launch, host: Host, place: NestedPlace, found: LoadedThread
+    launch: Launch, host: Host, place: NestedPlace, thread: LoadedThread
 ) -> LoadedThread:
     """Add the checkpoint whose questions the answers are for, if the state was edited since."""
-    at, nested = found.restored, place.nested
+    at, nested = thread.restored, place.nested
     if at is None or not is_edited(at, nested.routed):
-        return found
+        return thread
     if is_replay(at) or not continues_stored(nested, at):
-        return found
+        return thread
     thread_id, namespace = launch.address.thread_id, launch.address.namespace
     # By age: an edit of an old checkpoint has another parent than the one that asked.
     with suppress(CheckpointNotFoundError):  # pruned: the questions went with it
@@ -357,7 +357,7 @@ async def _with_asked(
             if before is None or before.sequence >= at.sequence:
                 break
             at = (await _at(launch, host, namespace, before.row.id)).restored
-    return msgspec.structs.replace(found, asked=at)
+    return msgspec.structs.replace(thread, asked=at)
 
 
 async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread | None:
@@ -368,8 +368,8 @@ async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread |
     thread_id, namespace = launch.address.thread_id, launch.address.namespace
     while (stored := await checkpoint_before(host, thread_id, namespace, before)) is not None:
         with suppress(CheckpointNotFoundError):  # deleted between the two reads: look again
-            found = await _at(launch, host, namespace, stored.row.id)
-            return found if stored.sequence < before else _emptied(found)
+            thread = await _at(launch, host, namespace, stored.row.id)
+            return thread if stored.sequence < before else _emptied(thread)
     return None
 
 
@@ -377,30 +377,30 @@ async def _at(
     launch: Launch, host: Host, namespace: str, checkpoint: bytes, *, again: bool = False
 ) -> LoadedThread:
     address = Address(launch.address.thread_id, namespace, checkpoint)
-    found = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
+    thread = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
     if namespace == launch.address.namespace:
-        return msgspec.structs.replace(found, again=again)
-    return msgspec.structs.replace(found, placement=None, elsewhere=True)
+        return msgspec.structs.replace(thread, again=again)
+    return msgspec.structs.replace(thread, placement=None, elsewhere=True)
 
 
-def _emptied(found: LoadedThread) -> LoadedThread:
+def _emptied(thread: LoadedThread) -> LoadedThread:
     """The loaded checkpoint's place in the namespace, with an empty state.
 
     Without the placement of the values either: the next checkpoint would refer to it.
     """
-    assert found.restored is not None
-    restored = msgspec.structs.replace(found.restored, values={}, deltas={}, ledger=())
-    return msgspec.structs.replace(found, restored=restored, placement=None)
+    assert thread.restored is not None
+    restored = msgspec.structs.replace(thread.restored, values={}, deltas={}, ledger=())
+    return msgspec.structs.replace(thread, restored=restored, placement=None)
 
 
-def _first_effects(state: RunState, found: LoadedThread, given: Any) -> list[Effect]:
-    restored = found.restored
-    if restored is not None and found.asked is not None:
-        return go_on_edited(state, restored, found.asked)
-    if restored is None or not (found.elsewhere or found.again):
+def _first_effects(state: RunState, thread: LoadedThread, given: Any) -> list[Effect]:
+    restored = thread.restored
+    if restored is not None and thread.asked is not None:
+        return go_on_edited(state, restored, thread.asked)
+    if restored is None or not (thread.elsewhere or thread.again):
         return begin(state, restored, given)
     restore_state(state, restored)
-    return transplant(state) if found.elsewhere else begin_named(state, restored)
+    return transplant(state) if thread.elsewhere else begin_named(state, restored)
 
 
 def _policy(launch: Launch) -> RunPolicy:
@@ -426,7 +426,7 @@ def _mint(place: NestedPlace) -> Mint:
 def _run_context(
     launch: Launch,
     state: RunState,
-    found: LoadedThread,
+    thread: LoadedThread,
     untracked: frozenset[str],
     time_travel: TimeTravel | None,
 ) -> RunContext:
@@ -436,14 +436,14 @@ def _run_context(
         namespace=state.namespace,
         run=launch.run,
         # The claim of a system's run raises the thread's epoch.
-        epoch=found.epoch if launch.owner is None else found.epoch + 1,
+        epoch=thread.epoch if launch.owner is None else thread.epoch + 1,
         time_travel=time_travel,
         host=launch.host,
         policy=launch.policy,
         broadcast=launch.broadcast,
         untracked=untracked,
         state=state,
-        loaded=None if found.restored is None else found.restored.id,
+        loaded=None if thread.restored is None else thread.restored.id,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         resources=launch.resources,
         above=None if place is None else place.scope,

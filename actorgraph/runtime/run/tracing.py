@@ -125,9 +125,9 @@ class RunTrace:
             quietly(self._begin_task, scope, context)
             if BRIDGE.calls_module in sys.modules:
                 self._end_models(scope.task.id, None)  # of an attempt before this one
-                made = quietly(BRIDGE.trace_models, scope, context)
-                if made is not None:
-                    self._models[scope.task.id] = made
+                models = quietly(BRIDGE.trace_models, scope, context)
+                if models is not None:
+                    self._models[scope.task.id] = models
 
         return both
 
@@ -213,9 +213,9 @@ class RunTrace:
         span, self._superstep = self._superstep, None
         if span is None:
             return
-        made = self.base()
-        if made != self._begun_on:
-            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(made))
+        checkpoint = self.base()
+        if checkpoint != self._begun_on:
+            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(checkpoint))
         if self._failed is not None:
             span.set_status(Status(StatusCode.ERROR, type(self._failed).__name__))
         close(span, "success" if self._failed is None else "error", self._last_ns or None)
@@ -232,9 +232,9 @@ class RunTrace:
             close(span, "cancelled", None)
         self._nodes.clear()
         self._end_superstep()
-        span, made = self._span, self.base()
-        if made:
-            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(made))
+        span, checkpoint = self._span, self.base()
+        if checkpoint:
+            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(checkpoint))
         error = outcome.error if isinstance(outcome, Failed) else outcome
         status = STATUS.get(type(outcome), "error")
         if isinstance(error, GraphDrained):
@@ -281,12 +281,12 @@ def _begin(launch: Launch) -> RunTrace | None:
 def span_ids(launch: Launch) -> dict[str, Any]:
     """Attributes of all spans of a run."""
     address = launch.address
-    found = named({"graph": launch.template.plan.name, "run_id": as_text(launch.run)})
+    attributes = named({"graph": launch.template.plan.name, "run_id": as_text(launch.run)})
     if address.thread_id:
-        found |= named({"thread_id": address.thread_id})
+        attributes |= named({"thread_id": address.thread_id})
     if address.namespace:
-        found |= named({"checkpoint_ns": address.namespace})
-    return found
+        attributes |= named({"checkpoint_ns": address.namespace})
+    return attributes
 
 
 def of_agent(launch: Launch) -> dict[str, Any]:
@@ -295,8 +295,8 @@ def of_agent(launch: Launch) -> dict[str, Any]:
     # Only the reducers of messages complete their writes.
     if not plan.stamps:
         return {}
-    found = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": plan.name}
-    return {**found, "gen_ai.conversation.id": thread_id} if thread_id else found
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": plan.name}
+    return {**attributes, "gen_ai.conversation.id": thread_id} if thread_id else attributes
 
 
 def named(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,9 +324,9 @@ def span_at(metadata: Mapping[str, Any]) -> SpanContext | None:
     """The span whose address is in a checkpoint's metadata; None if absent."""
     try:
         _, trace_id, span_id, flags = str(metadata.get(TRACE_KEY)).split("-")
-        found = SpanContext(
+        context = SpanContext(
             int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=Flags(int(flags, 16))
         )
     except ValueError:
         return None
-    return found if found.is_valid else None
+    return context if context.is_valid else None

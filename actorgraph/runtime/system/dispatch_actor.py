@@ -244,7 +244,7 @@ class DispatchActor:
         """
         if of_all:
             return await self._link.take(queues, limit)
-        found: Sequence[Hint] = ()
+        hints: Sequence[Hint] = ()
         self._freed = freed = Gate()
 
         async def until_freed(scope: anyio.CancelScope) -> None:
@@ -253,9 +253,9 @@ class DispatchActor:
 
         async with anyio.create_task_group() as group:
             group.start_soon(until_freed, group.cancel_scope)
-            found = await self._link.take(queues, limit)
+            hints = await self._link.take(queues, limit)
             group.cancel_scope.cancel()
-        return found
+        return hints
 
     def _room(self) -> tuple[int, int]:
         jobs, reserve = self._actor.jobs, self._policy.reserve
@@ -399,10 +399,10 @@ class DispatchActor:
             await self._send(self._taken_new())
 
     def _taken_new(self) -> list[Hint]:
-        found = [self._new.pop(run) for run in tuple(self._new)[:BATCH_MAX]]
+        hints = [self._new.pop(run) for run in tuple(self._new)[:BATCH_MAX]]
         if self._new:
             self._some_new.open()
-        return found
+        return hints
 
     async def hand_over_left(self) -> None:
         """Announce the runs that this system has left to others; its lease is dropped."""

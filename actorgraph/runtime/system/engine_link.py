@@ -158,12 +158,12 @@ class EngineLink:
                     do="check its address and that it runs; runs are stored, and found by sweeps",
                 )
             with anyio.fail_after(None if name == _TAKE else CALL_S):
-                found = await work(self._link)
+                answer = await work(self._link)
         except Exception as error:
             self._failed(name, error)
             raise
         self._answered(name)
-        return found
+        return answer
 
     def _answered(self, name: str) -> None:
         self._answered_at = time.monotonic()

@@ -146,11 +146,11 @@ def slot_lent(
     Raises:
         ThreadBusyError: the run that is waited for can't end before the one that waits.
     """
-    found = _SLOT.get()
-    if found is None or not found[1].begun or found[1].done.is_open:
+    held = _SLOT.get()
+    if held is None or not held[1].begun or held[1].done.is_open:
         yield
         return
-    slots, job = found
+    slots, job = held
     loan = _Loan(job, _waiting_tasks(CURRENT.get(None)))
     with ExitStack() as stack:
         if target is not None:
@@ -167,9 +167,9 @@ def leave_slot() -> None:
 
 def _waiting_tasks(scope: TaskScope | None) -> list[TaskScope]:
     """The tasks, from a task to the run's own, whose functions wait in worker threads."""
-    found: list[TaskScope] = []
+    tasks: list[TaskScope] = []
     while scope is not None:
         if is_busy(scope):
-            found.append(scope)
+            tasks.append(scope)
         scope = scope.caller or scope.run_context.above
-    return found
+    return tasks

@@ -155,7 +155,7 @@ class NewsWaits:
 
 def taken(keys: dict[K, None]) -> tuple[K, ...]:
     """Take the keys out of a dict to which other threads add."""
-    found = tuple(keys)
-    for key in found:
+    taken_keys = tuple(keys)
+    for key in taken_keys:
         keys.pop(key, None)
-    return found
+    return taken_keys

@@ -101,10 +101,10 @@ def _fate_of_process(pid: int, started: int) -> Fate:
         return "gone"
     except PermissionError:  # of another user
         pass
-    found = _start(pid)
-    if found is None:  # it is hidden, or ends just now
+    start = _start(pid)
+    if start is None:  # it is hidden, or ends just now
         return "unknown"
-    return "alive" if found == started else "gone"
+    return "alive" if start == started else "gone"
 
 
 def _start(pid: int) -> int | None:
@@ -135,5 +135,5 @@ def _place() -> int | None:
         space = (_PROC / "self/ns/pid").stat().st_ino
     except OSError:
         return None
-    found = hashlib.sha256(f"{boot.strip()} {space}".encode()).digest()
-    return int.from_bytes(found[: _PLACES // 8], "big")
+    digest = hashlib.sha256(f"{boot.strip()} {space}".encode()).digest()
+    return int.from_bytes(digest[: _PLACES // 8], "big")

@@ -48,15 +48,15 @@ async def retry_rows(host: Host, rows: Sequence[RunRow]) -> tuple[list[RunRow], 
     Raises:
         StorageError: the saver can't be read.
     """
-    made, left = list[RunRow](), dict[str, str]()
+    retried, left = list[RunRow](), dict[str, str]()
     for row in rows:
         why = await _why_not(host, row) or await _retry(host, row)
         if why:
             left[as_text(row.run)] = why
         else:
             changed = {"status": "pending", "owner": NO_OWNER, "attempts": BEFORE, "deaths": 0}
-            made.append(msgspec.structs.replace(row, **changed, alive=False, reason=""))
-    return made, left
+            retried.append(msgspec.structs.replace(row, **changed, alive=False, reason=""))
+    return retried, left
 
 
 async def _why_not(host: Host, row: RunRow) -> str:

@@ -42,9 +42,9 @@ class RowBatches:
         else:
             batch.runs[run] = None
             await batch.done.wait()
-        found = None if batch.rows is None else batch.rows.get(run)
-        if found is not None:
-            return found
+        row_found = None if batch.rows is None else batch.rows.get(run)
+        if row_found is not None:
+            return row_found
         # Alone, with an error of its own: it is unknown, damaged, or the batch's reader has failed.
         alone: list[RunRow] = await self._host.reader.ask(ListRuns(run=run))
         return alone[0] if alone else None

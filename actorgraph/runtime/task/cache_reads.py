@@ -99,9 +99,9 @@ class Reads:
 
     def take(self) -> frozenset[str]:
         """Return the reads so far and forget them."""
-        found = frozenset(self._names)
+        names = frozenset(self._names)
         self._names.clear()
-        return found
+        return names
 
     def close(self) -> None:
         """Note no more: the node has returned, and its conditional edges are not cached."""
@@ -212,10 +212,10 @@ class NotedDict(dict[str, Any]):
 
     def copy(self) -> "NotedDict":
         """Copy it with its notes."""
-        made = type(self)()
-        dict.update(made, super().items())
-        made.reads, made.name = self.reads, self.name
-        return made
+        copied = type(self)()
+        dict.update(copied, super().items())
+        copied.reads, copied.name = self.reads, self.name
+        return copied
 
 
 class NotedConfig(NotedDict):
@@ -252,23 +252,23 @@ def _reader() -> tuple[bool, bool]:
 
 def noted(config: dict[str, Any], reads: Reads) -> NotedConfig:
     """Copy a config with its `configurable` and metadata for a cached node."""
-    made = NotedConfig(config)
+    noted_config = NotedConfig(config)
     for key in ("configurable", "metadata"):
         part = NotedDict(config[key])
         part.reads, part.name = reads, _PARTS[key]
-        dict.__setitem__(made, key, part)
-    made.reads = reads
-    return made
+        dict.__setitem__(noted_config, key, part)
+    noted_config.reads = reads
+    return noted_config
 
 
 class _NotedParts:
     """Mixed into a class of runtimes, this library's or LangGraph's: notes which parts are read."""
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        value = super().__getattribute__(name)
         if name in _FIELDS:
-            _note_fields(self, {name: found})
-        return found
+            _note_fields(self, {name: value})
+        return value
 
 
 class NotedRuntime(_NotedParts, Runtime[Any]):
@@ -283,9 +283,9 @@ class NotedRuntime(_NotedParts, Runtime[Any]):
         return super().__getattribute__(name)
 
     def __copy__(self) -> "NotedRuntime":
-        made = object.__new__(type(self))
-        fields_of(made).update(fields_of(self))
-        return made
+        copied = object.__new__(type(self))
+        fields_of(copied).update(fields_of(self))
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         _note_fields(self, fields_of(self))
@@ -297,10 +297,10 @@ def fields_of(runtime: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", object.__getattribute__(runtime, "__dict__"))
 
 
-def _note_fields(runtime: object, found: Mapping[str, Any]) -> None:
+def _note_fields(runtime: object, fields: Mapping[str, Any]) -> None:
     if reads := fields_of(runtime).get("_reads"):
         reads.note(
-            {name_of_read(name, found[key]) for key, name in _FIELDS.items() if key in found}
+            {name_of_read(name, fields[key]) for key, name in _FIELDS.items() if key in fields}
         )
 
 
@@ -317,9 +317,9 @@ def runtime_with_notes(kind: type[Any], fields: dict[str, Any], reads: Reads | N
     """
     if reads is None:
         return kind(**fields)
-    made = (NotedRuntime if kind is Runtime else _noting(kind))(**fields)
-    object.__setattr__(made, "_reads", reads)
-    return made
+    runtime_noting = (NotedRuntime if kind is Runtime else _noting(kind))(**fields)
+    object.__setattr__(runtime_noting, "_reads", reads)
+    return runtime_noting
 
 
 @cache
@@ -357,10 +357,10 @@ def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
 
 
 def _lasting(values: Mapping[str, Any] | None, hidden: Collection[str] = ()) -> dict[str, Any]:
-    given = {} if values is None else dict(values)
+    config = {} if values is None else dict(values)
     return {
         key: value
-        for key, value in given.items()
+        for key, value in config.items()
         if key not in RUN_IDS and key not in hidden and not _RUNTIME_KEYS.fullmatch(str(key))
     }
 
@@ -371,8 +371,8 @@ def as_data(value: Any) -> Any:
     So a context can be in a key whether or not it can be stored.
     """
     if isinstance(value, Mapping):
-        given = cast("Mapping[Any, Any]", value)
-        return {k: as_data(given[k]) for k in sorted(given, key=repr)}
+        mapping = cast("Mapping[Any, Any]", value)
+        return {k: as_data(mapping[k]) for k in sorted(mapping, key=repr)}
     if type(value) in (list, tuple):
         return [as_data(each) for each in value]
     fields = _fields_of(value)

@@ -327,11 +327,11 @@ async def call_cached(
         return await call_node(plan, node, values, given, scope)
     chosen = reads.take()  # what a `key_func` has read is in the key as far as it wants it there
     place = CachedPlace(cache, node, key, scope, policy.ttl)
-    kept = _usable(plan, node, await place.find())
-    if kept is not None:
+    cached = _usable(plan, node, await place.find())
+    if cached is not None:
         reads.note(place.names)  # for the cached nodes that this one is part of
-        return await _cached_writes(plan, node, values, kept, scope)
-    made = await call_node(plan, node, values, given, scope)
+        return await _cached_writes(plan, node, values, cached, scope)
+    writes = await call_node(plan, node, values, given, scope)
     # Answers of a person don't follow from the input, and a question is not a result. Keys that
     # only the routers see are not among the writes, so that a cached result would lack them.
     asked = scope.answers or scope.took_unaddressed or scope.raised or scope.routed
@@ -341,14 +341,14 @@ async def call_cached(
         # Untracked values may not be stored, and without them the result would be incomplete.
         if not plan.untracked or is_storable(plan.untracked, own):
             await place.keep([list(write) for write in own], reads.take() - chosen)
-    return made
+    return writes
 
 
 async def _cached_writes(
-    plan: Plan, node: NodePlan, values: dict[str, Any], kept: list[Write], scope: TaskScope
+    plan: Plan, node: NodePlan, values: dict[str, Any], cached: list[Write], scope: TaskScope
 ) -> NodeWrites:
     scope.cached = True
-    writes = [*kept, *node.targets]
+    writes = [*cached, *node.targets]
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches:
@@ -358,16 +358,16 @@ async def _cached_writes(
 
 def _own_writes(node: NodePlan, scope: TaskScope) -> list[Write]:
     """The node's writes without those of its static edges, which come before the pushed ones."""
-    made, pushed = scope.made, len(scope.pushed)
-    end = len(made) - pushed
-    return [*made[: end - len(node.targets)], *made[end:]]
+    writes, pushed = scope.made, len(scope.pushed)
+    end = len(writes) - pushed
+    return [*writes[: end - len(node.targets)], *writes[end:]]
 
 
-def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
+def _usable(plan: Plan, node: NodePlan, cached: Any) -> list[Write] | None:
     """The cached writes, if this graph still has all channels that they go to; else None."""
-    if not isinstance(kept, list):
+    if not isinstance(cached, list):
         return None
-    writes: list[Write] = [(channel, value) for channel, value in kept]
+    writes: list[Write] = [(channel, value) for channel, value in cached]
     known = all(channel in node.writes or channel in plan.channels for channel, _ in writes)
     return writes if known else None
 

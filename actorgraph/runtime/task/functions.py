@@ -278,13 +278,13 @@ async def kept_step(
     gate = calls.running_steps[identifier] = Gate()
     try:
         value = function()
-        made = cast("ResultT", await value if inspect.isawaitable(value) else value)
-        if keeps is None or keeps(made):
-            await calls.store_step(scope, identifier, key, made)
+        result = cast("ResultT", await value if inspect.isawaitable(value) else value)
+        if keeps is None or keeps(result):
+            await calls.store_step(scope, identifier, key, result)
     finally:
         del calls.running_steps[identifier]
         gate.open()
-    return made
+    return result
 
 
 def step(key: str, function: Callable[[], ResultT]) -> ResultT:
@@ -303,9 +303,9 @@ def step(key: str, function: Callable[[], ResultT]) -> ResultT:
     known = calls.step_result(identifier)
     if known is not EMPTY:
         return known
-    made = function()
-    calls.store_step(scope, identifier, key, made).result()
-    return made
+    result = function()
+    calls.store_step(scope, identifier, key, result).result()
+    return result
 
 
 vars(step)[MARK] = True

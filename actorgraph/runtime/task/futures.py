@@ -114,9 +114,9 @@ class TaskFuture(concurrent.futures.Future[T]):
     def remove_done_callback(self, callback: Callable[..., Any]) -> int:
         """Remove a callback, as `asyncio.wait` does. Returns how often it had been added."""
         known = cast("list[Any]", self._done_callbacks)  # type: ignore[attr-defined]
-        kept = [other for other in known if other != callback]
-        removed = len(known) - len(kept)
-        known[:] = kept
+        others = [other for other in known if other != callback]
+        removed = len(known) - len(others)
+        known[:] = others
         return removed
 
     def settle(self, value: Any, error: BaseException | None = None) -> None:

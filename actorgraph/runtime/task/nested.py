@@ -154,8 +154,8 @@ def _without_place(scope: TaskScope, config: dict[str, Any]) -> dict[str, Any]:
     if not metadata:
         return config
     placed = run_metadata(scope)
-    kept = {k: v for k, v in metadata.items() if k not in placed or placed[k] != v}
-    return {**config, "metadata": kept}
+    own = {k: v for k, v in metadata.items() if k not in placed or placed[k] != v}
+    return {**config, "metadata": own}
 
 
 def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:

@@ -49,16 +49,16 @@ class OperationSpan:
             return
         if not self._api.get_current_span().is_recording():
             return
-        given = {"operation.name": operation, **attributes}
+        attributes_of_call = {"operation.name": operation, **attributes}
         scope = CURRENT.get(None)
         if scope is not None and scope.run_context.thread_id:
-            given["conversation.id"] = scope.run_context.thread_id
+            attributes_of_call["conversation.id"] = scope.run_context.thread_id
         kinds = self._api.SpanKind
         try:
             self._span = self._api.get_tracer("actorgraph").start_span(
                 f"{operation} {subject}".rstrip(),
                 kind=kinds.CLIENT if operation == "chat" else kinds.INTERNAL,
-                attributes=_named(given),
+                attributes=_named(attributes_of_call),
             )
         except Exception as error:  # noqa: BLE001 - foreign samplers may raise anything
             _failed(error)
@@ -159,12 +159,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_message(message: Any) -> dict[str, Any]:
-    told = getattr(message, "response_metadata", None) or {}
+    response = getattr(message, "response_metadata", None) or {}
     used = getattr(message, "usage_metadata", None) or {}
-    reason = told.get("finish_reason") or told.get("stop_reason")
+    reason = response.get("finish_reason") or response.get("stop_reason")
     return {
-        "response.model": told.get("model_name") or told.get("model"),
-        "response.id": told.get("id"),
+        "response.model": response.get("model_name") or response.get("model"),
+        "response.id": response.get("id"),
         "response.finish_reasons": [str(reason)] if reason else None,
         "usage.input_tokens": used.get("input_tokens"),
         "usage.output_tokens": used.get("output_tokens"),

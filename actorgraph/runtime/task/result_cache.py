@@ -98,8 +98,10 @@ class ResultCache:
         try:
             # A blocking call uses the blocking methods, which need no event loop.
             get: Any = getattr(self.cache, "get", None) if steps_here() else None
-            found = await here_or_in_portal(self.cache.aget, [key]) if get is None else get([key])
-            payload = found.get(key)
+            payloads = (
+                await here_or_in_portal(self.cache.aget, [key]) if get is None else get([key])
+            )
+            payload = payloads.get(key)
             return (
                 None if payload is None else self._codec.decode(payload, entry_at("result", *key))
             )
@@ -148,10 +150,10 @@ class CachedPlace:
 
     async def find(self) -> Any:
         """The result; None if absent."""
-        found = await self._cache.find(self._node, self._key)
-        if not isinstance(found, dict) or VARY not in found:
-            return found
-        self.names = tuple(cast("list[str]", found[VARY]))
+        cached = await self._cache.find(self._node, self._key)
+        if not isinstance(cached, dict) or VARY not in cached:
+            return cached
+        self.names = tuple(cast("list[str]", cached[VARY]))
         key = self._narrowed()
         return None if key is None else await self._cache.find(self._node, key)
 

@@ -157,8 +157,8 @@ class Runtime(Generic[ContextT]):
 
     def merge(self, other: "Runtime[ContextT]") -> "Runtime[ContextT]":
         """Copy it with every field replaced that is set in the other one."""
-        given = {name: getattr(other, name) for name in _FIELDS}
-        return replace(self, **{n: v for n, v in given.items() if not _is_unset(v)})
+        fields = {name: getattr(other, name) for name in _FIELDS}
+        return replace(self, **{n: v for n, v in fields.items() if not _is_unset(v)})
 
     def patch_execution_info(self, **fields: Any) -> "Runtime[ContextT]":
         """Copy it with some fields of `execution_info` replaced.
