@@ -4,7 +4,8 @@ import itertools
 from typing import Any, TypedDict
 
 import anyio
-from hypothesis import given, reject
+import pytest
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
@@ -75,13 +76,23 @@ versions = st.tuples(
 ).map(lambda parts: (*parts[0], parts[1]))
 
 
-@given(st.lists(versions, min_size=2, max_size=4), st.lists(st.integers(0, 2), max_size=3))
-def test_renames_compose(history, answers):
+EXAMPLES = pytest.mark.parametrize("examples", [25, pytest.param(100, marks=pytest.mark.long)])
+
+
+@EXAMPLES
+def test_renames_compose(examples):
     """
     Whichever versions have touched a thread in between, and within one superstep, the newest has
     its values under today's names and its question; renames that fit two ways are refused when
     it is compiled.
     """
+    histories = st.lists(versions, min_size=2, max_size=4)
+    answers = st.lists(st.integers(0, 2), max_size=3)
+    settings(max_examples=examples)(given(histories, answers)(go_on_under_the_newest))()
+
+
+def go_on_under_the_newest(history, answers):
+    """Touch a thread by each version in turn, then end it by the newest."""
     with same_types_afterwards():
         saver, asked = InMemorySaver(), 0
         begun(saver, history[0])
@@ -104,11 +115,16 @@ def test_renames_compose(history, answers):
         assert now.get_state(at()).values == {one: 0, two: 2 * 100**ROUNDS}
 
 
-@given(versions, versions, st.booleans())
-def test_the_check_says_the_deed(old, new, migrated):
+@EXAMPLES
+def test_the_check_says_the_deed(examples):
     """
     A thread goes on under another version exactly if the check has said so.
     """
+    settings(max_examples=examples)(given(versions, versions, st.booleans())(do_as_checked))()
+
+
+def do_as_checked(old, new, migrated):
+    """Check a thread of one version under another, then go on with it."""
     with same_types_afterwards():
         saver = InMemorySaver()
         begun(saver, old)

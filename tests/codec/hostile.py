@@ -13,7 +13,7 @@ import tracemalloc
 import zipfile
 import zlib
 import zoneinfo
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -184,13 +184,17 @@ def tables(count: int) -> Iterator[tuple[str, bytes]]:
 
 
 @cache
-def corpus() -> dict[str, bytes]:
-    """Attacks by name, made once."""
+def corpus(codes: Iterable[int] = range(128)) -> dict[str, bytes]:
+    """Attacks by name, made once.
+
+    Args:
+        codes: the extensions that are tried with each payload.
+    """
     pickles = {f"pickle {p}": payload for p, payload in enumerate(PICKLES)}
     calls = ormsgpack.packb(["os:system", ["ls"]])
     number = ormsgpack.packb(2 * 10**9)
     found = dict(pickles)
-    for code in range(128):
+    for code in codes:
         for name, payload in (
             *(("call", calls), ("none", b""), ("pickle", pickles["pickle 4"])),
             *(("number", number), ("numbers", ormsgpack.packb([2 * 10**9] * 2))),

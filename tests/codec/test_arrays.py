@@ -51,14 +51,21 @@ def content(array):
     return array.tobytes() if names is None else [content(array[name]) for name in names]
 
 
+EXAMPLES = pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
+
+
 @pytest.mark.promise("T30")
-@settings(max_examples=50)
-@given(st.data())
-def test_arrays_of_any_dtype_come_back_as_they_were(data):
+@EXAMPLES
+def test_arrays_of_any_dtype_come_back_as_they_were(examples):
     """
     Arrays of every dtype that hypothesis knows, structured and nested ones too, of any shape, come
     back with the same dtype, shape and bytes, in every form.
     """
+    settings(max_examples=examples)(given(st.data())(come_back))()
+
+
+def come_back(data):
+    """Store an array in every form."""
     array = data.draw(arrays.arrays(data.draw(DTYPES), arrays.array_shapes(min_dims=0, min_side=0)))
 
     for codec in FORMS.values():
@@ -69,12 +76,16 @@ def test_arrays_of_any_dtype_come_back_as_they_were(data):
 
 
 @pytest.mark.promise("T30")
-@settings(max_examples=50)
-@given(st.data())
-def test_scalars_of_any_dtype_come_back_as_they_were(data):
+@EXAMPLES
+def test_scalars_of_any_dtype_come_back_as_they_were(examples):
     """
     Scalars too, with their own type: a float64 doesn't become a float.
     """
+    settings(max_examples=examples)(given(st.data())(scalar_comes_back))()
+
+
+def scalar_comes_back(data):
+    """Store the one item of an array in every form."""
     array = data.draw(arrays.arrays(data.draw(DTYPES), (1,)))
     scalar = array[0]
 

@@ -14,8 +14,25 @@ BRIDGED = {
 }
 """Checks on trio over adapters whose clients need asyncio: they have one thread for it."""
 
+CROWDS = {
+    "workers_that_race_for_a_run_claim_it_once",
+    "runs_of_a_thread_are_run_in_order",
+    "workers_keep_the_limit_of_a_graph",
+}
+"""Checks of many runs whose rules are the system's and the saver's, whatever carries the hints.
+
+`every_accepted_run_is_run_once` is such a crowd over each adapter."""
+
+
+def marks_of(kind, check):
+    """What `make faults` runs: those over the adapters with an engine."""
+    return [pytest.mark.long] if kind != "memory" and check.__name__ in CROWDS else []
+
+
 CASES = [
-    pytest.param(loop, kind, check, id=f"{loop}-{kind}-{check.__name__}")
+    pytest.param(
+        loop, kind, check, id=f"{loop}-{kind}-{check.__name__}", marks=marks_of(kind, check)
+    )
     for loop in ("asyncio", "trio")
     for kind in KINDS
     for check in dispatcher_checks()

@@ -11,7 +11,7 @@ from actorgraph import PostgresSaver
 from actorgraph.testing import DispatchPlace, dispatcher_checks
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow
 from tests.dispatch.faulty_links import FAULTS, FaultyLink, faulty
-from tests.dispatch.places import AGAIN_S, memory_place, nats, place
+from tests.dispatch.places import AGAIN_S, KINDS, memory_place, nats, place
 
 __all__ = ["nats", "place"]
 
@@ -143,6 +143,11 @@ async def test_a_planted_fault_is_found(place, fault, check, monkeypatch):
         await CHECKS[check](planted(place, fault))
 
 
+@pytest.mark.parametrize(
+    "place",
+    [kind if kind == "memory" else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS],
+    indirect=True,
+)
 async def test_claims_without_compare_and_set_are_found(place, postgres, schema):
     """
     Over each adapter, a store that gives a run to each worker that asks fails the check of races.

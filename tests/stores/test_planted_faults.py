@@ -62,6 +62,7 @@ FAULTS = {
 """Name -> what is changed, and the check that finds it."""
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_check_finds_it(store, name):
     """
@@ -73,6 +74,7 @@ async def test_a_check_finds_it(store, name):
         await CHECKS[check](Faulty(store, change))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("check", store_checks("contract"), ids=lambda check: check.__name__)
 async def test_without_a_fault_it_passes(store, check):
     """

@@ -54,7 +54,7 @@ CASE_NAMES = ("first_case", "each_value", "every_case")
 """The markers that choose among the cases of a function."""
 
 NAMES = {*KIND_NAMES, *CASE_NAMES, "one_loop", "long"}
-LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/", "tests/stores/")
+LOOP_ROOMS = ("tests/runtime/", "tests/dispatch/", "tests/storage/")
 """Folders whose tests run on trio in each case: how tasks and threads work is their subject."""
 STORE_ROOMS = ("tests/savers/", "tests/runtime/", "tests/storage/", "tests/stores/")
 """Folders whose tests run on each kind in each case: what is stored is their subject."""

@@ -78,6 +78,7 @@ async def rows_of(system: Any, **query: Any) -> list[Any]:
     return await system._host.reader.ask(ListRuns(thread_id="t", **query))  # noqa: SLF001
 
 
+@pytest.mark.first_case
 @pytest.mark.one_loop
 @pytest.mark.parametrize("where", PLACES)
 class TestEveryPolicyInEveryPlace:
