@@ -10,6 +10,7 @@ import pytest
 
 from actorgraph import ActorSystem, PostgresSaver, StorageError
 from actorgraph.dispatch import PGQueuerDispatcher
+from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.systems import ShardedSystem
 from actorgraph.values.dispatch import Hint, News
 from actorgraph.values.shards import bucket_of
@@ -101,22 +102,20 @@ class Linked:
         """News that came; sent again by each call, since none comes to a link that connects."""
         await self._sends.publish(News(cancelled=(run,)))
         with anyio.move_on_after(1.0):
-            return (await self._heard.receive()).cancelled
+            return (await self._heard.get()).cancelled
         return ()
 
 
 @asynccontextmanager
 async def linked(url, address=None):
     """Links of a saver's server, whose address may be another one."""
-    send, heard = anyio.create_memory_object_stream[News](100)
+    heard: Mailbox[News] = Mailbox()  # a link calls from its engine's thread
     dispatcher = PGQueuerDispatcher(address, poll_s=NO_POLL_S)
     async with AsyncExitStack() as stack:
-        stack.enter_context(send)
-        stack.enter_context(heard)
         saver = await stack.enter_async_context(PostgresSaver(url))
         links = [await dispatcher.open(saver, lambda _: None)]
         stack.push_async_callback(links[0].close)
-        links.append(await dispatcher.open(saver, send.send_nowait))
+        links.append(await dispatcher.open(saver, heard.put))
         stack.push_async_callback(links[1].close)
         yield Linked(*links, heard)
 
