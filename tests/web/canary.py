@@ -78,7 +78,10 @@ class Place:
         if content is not None:
             given.setdefault("content-type", "application/json")
         with anyio.fail_after(TIMEOUT_S):
-            return await self.client.request(method, path, content=content, headers=given)
+            try:
+                return await self.client.request(method, path, content=content, headers=given)
+            except httpx.RemoteProtocolError:  # hypercorn may close a connection as it is reused
+                return await self.client.request(method, path, content=content, headers=given)
 
     async def fill(self) -> None:
         """Give both tenants what there is."""
