@@ -4,6 +4,7 @@ The arguments become a call, the call a `Launch` and a `Job`. Its row has the ca
 that another process can start or resume the run.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -193,7 +194,7 @@ def checked_call(
     return StartCall(
         name=name,
         thread_id=thread_id,
-        given=BRIDGE.adapt_input(given),
+        given=BRIDGE.adapt_input(given) if BRIDGE.types_module in sys.modules else given,
         config=config,
         options=call_options("start", cast("Any", rest), sorted(_OWN)),
         modes=event_modes_of(options.get("stream_mode", SHOWN)),

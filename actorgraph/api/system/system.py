@@ -10,8 +10,10 @@ async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
 """
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -235,10 +237,10 @@ class ActorSystem(StoredRunMethods):
             )
         compiled = self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
-        brought = BRIDGE.adapt(input)
-        if isinstance(brought, Command) and brought.resume is not None:
-            await self._check_answer(compiled, text, brought, options)
-        return await self._start(graph, text, input, if_busy, options, new=thread_id is None)
+        given = BRIDGE.adapt(input) if BRIDGE.types_module in sys.modules else input
+        if isinstance(given, Command) and given.resume is not None:
+            await self._check_answer(compiled, text, given, options)
+        return await self._start(graph, text, given, if_busy, options, new=thread_id is None)
 
     async def _check_answer(
         self, graph: Any, thread_id: str, command: Command[Any], options: StartOptions
@@ -262,7 +264,7 @@ class ActorSystem(StoredRunMethods):
             return await self._start_elsewhere(graph, text, input, if_busy, options, new=new)
         # Validating and encoding a call takes time on the event loop. Callers take turns, so that
         # a burst of them doesn't starve active runs; a full system refuses before that work.
-        with self._coming([graph]):
+        with nullcontext() if self._dispatch is None else self._coming([graph]):
             await self._actor.turn(if_busy, text)
             call = checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
             job = self._job(call)

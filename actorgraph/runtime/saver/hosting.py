@@ -248,9 +248,7 @@ def host_of(saver: Saver) -> Host:
     """
     with _lock:
         host: Host | None = getattr(saver, _ATTRIBUTE, None)
-        if host is not None and (
-            host.ended or host.process != os.getpid() or host.loop is not None
-        ):
+        if host is not None and (host.ended or host.process != os.getpid() or host.is_left_open):
             host = _living_host(saver)
         if host is not None:
             # The host's actors run in the loop that waits for this call: it would deadlock.

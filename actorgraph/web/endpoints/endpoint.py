@@ -179,12 +179,12 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
     """
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Unsupported("Compressed bodies are not supported; remove Content-Encoding")
-    try:
-        with anyio.fail_after(limits.body_s):
-            raw = await _read_body(request, limits.body_bytes)
-    except TimeoutError:
+    raw = b""
+    with anyio.move_on_after(limits.body_s) as scope:
+        raw = await _read_body(request, limits.body_bytes)
+    if scope.cancelled_caught:
         text = f"the body took more than {limits.body_s:g} s"
-        raise TooSlow(text, limit="body_s", closes=True) from None
+        raise TooSlow(text, limit="body_s", closes=True)
     if raw and not _is_json(request.headers.get("content-type", "")):
         # Protects against CSRF: browsers send application/json to another site only after a CORS
         # preflight, and any other type without one.

@@ -245,8 +245,10 @@ async def _send_body(
     lasts_s: float | None,
 ) -> None:
     """Send all parts but the end, as `send_parts` says."""
+    if lasts_s is not None:
+        watch.scope.deadline = anyio.current_time() + lasts_s
     try:
-        with watch.scope, anyio.move_on_after(lasts_s):
+        with watch.scope:
             async for part in parts:
                 await say({**_PART, "body": part})
         watch.check()

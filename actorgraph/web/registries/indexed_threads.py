@@ -133,11 +133,13 @@ class IndexedRegistry(Registry):
         return [stored_thread(row) for row in await self._rows(FindThreads(temporary=True))]
 
     async def _rows(self, query: FindThreads) -> list[ThreadRow]:
-        await self.ready()
+        if not self._has_moved:
+            await self._move()
         return await host_of(self._system.saver).reader.ask(query)
 
     async def _write(self, request: PutThread | PatchThread | DropThread) -> bool:
-        await self.ready()
+        if not self._has_moved:
+            await self._move()
         (outcome,) = await host_of(self._system.saver).writer.store(request)
         return bool(outcome.sequence)
 
