@@ -78,7 +78,7 @@ class RemovalPlan(msgspec.Struct, frozen=True):
         lists: (namespace, channel, lineage) -> number of items to keep.
         heads: namespace -> new head or None; only of namespaces whose head is removed.
         stops: whether to raise the epoch, so that a run that is going on can store nothing more.
-        remaining: for a sweep of a thread without a run, `(namespace, id)` of all checkpoints that
+        kept: for a sweep of a thread without a run, `(namespace, id)` of all checkpoints that
             are left: ledgers beside other ids are removed. None otherwise.
     """
 
@@ -89,12 +89,12 @@ class RemovalPlan(msgspec.Struct, frozen=True):
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
     stops: bool
-    remaining: set[tuple[str, bytes]] | None = None
+    kept: set[tuple[str, bytes]] | None = None
 
     @property
     def clears(self) -> bool:
         """Whether any rows are to be removed."""
-        return bool(self.gone) or self.remaining is not None
+        return bool(self.gone) or self.kept is not None
 
 
 def plan_removal(
@@ -140,7 +140,7 @@ def _plan(
         lists=lists,
         heads={namespace: newest_left.get(namespace) for namespace in lost},
         stops=stops or (removes and bool(lost)),
-        remaining=left_keys if sweeps else None,
+        kept=left_keys if sweeps else None,
     )
 
 

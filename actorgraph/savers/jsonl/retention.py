@@ -174,7 +174,7 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
         return _trimmed(line, plan, index, going_on=run is not None) if plan.clears else line
 
     rewritten = _rewrite(folder, files, index, change, epoch=epoch)
-    freed = index.row_count - rewritten.row_count if plan.remaining is not None else 0
+    freed = index.row_count - rewritten.row_count if plan.kept is not None else 0
     return Committed(removed=len(plan.gone), freed=freed)
 
 
@@ -215,7 +215,7 @@ def _trimmed(line: Line, plan: RemovalPlan, index: ThreadIndex, *, going_on: boo
     line.ledger = [
         entry
         for entry, key in zip(line.ledger, keys, strict=True)
-        if key not in plan.ledgers and (plan.remaining is None or key in plan.remaining)
+        if key not in plan.ledgers and (plan.kept is None or key in plan.kept)
     ]
     # The claim is gone, so the run's end goes too. With an open run the ends of earlier ones stay:
     # they precede its claim, so they don't end it.

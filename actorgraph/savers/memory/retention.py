@@ -47,7 +47,7 @@ def remove(thread: MemoryThread, removal: Removal) -> Committed:
     before = _size(thread)
     if plan.clears:
         _take_out(thread, plan)
-    freed = before - _size(thread) if plan.remaining is not None else 0
+    freed = before - _size(thread) if plan.kept is not None else 0
     return Committed(removed=len(plan.gone), freed=freed)
 
 
@@ -79,10 +79,8 @@ def _take_out(thread: MemoryThread, plan: RemovalPlan) -> None:
     _set_entries(thread, left)
     for key in plan.ledgers:
         thread.ledger.pop(key, None)
-    if plan.remaining is not None:
-        thread.ledger = {
-            base: rows for base, rows in thread.ledger.items() if base in plan.remaining
-        }
+    if plan.kept is not None:
+        thread.ledger = {base: rows for base, rows in thread.ledger.items() if base in plan.kept}
     thread.blobs = {key: blob for key, blob in thread.blobs.items() if key in plan.blobs}
     # A run that is going on may continue a list that no stored checkpoint names yet.
     if thread.state.run is None:

@@ -184,7 +184,7 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Commi
     if plan.stops or plan.gone:
         _update(cursor, thread)
         cursor.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Committed(removed=len(plan.gone), freed=freed if plan.remaining is not None else 0)
+    return Committed(removed=len(plan.gone), freed=freed if plan.kept is not None else 0)
 
 
 def _take_out(cursor: Cursor[Any], thread: ThreadState, plan: RemovalPlan) -> int:
@@ -205,7 +205,7 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, plan: RemovalPlan) -> in
     unnamed = [key for key in blobs if key not in plan.blobs]
     if unnamed:
         cursor.execute(sql.DELETE_BLOBS, (*arrays(unnamed), row))
-    if plan.remaining is not None:
+    if plan.kept is not None:
         writes = cursor.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
     # A run that is going on may continue a list that no stored checkpoint names yet.

@@ -291,7 +291,7 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
     if plan.stops or plan.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Committed(removed=len(plan.gone), freed=freed if plan.remaining is not None else 0)
+    return Committed(removed=len(plan.gone), freed=freed if plan.kept is not None else 0)
 
 
 def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, plan: RemovalPlan) -> int:
@@ -315,7 +315,7 @@ def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, plan: Remo
     blobs = connection.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()
     unnamed = [(row, *key) for key in blobs if key not in plan.blobs]
     connection.executemany(sql.DELETE_BLOB, unnamed)
-    if plan.remaining is not None:
+    if plan.kept is not None:
         writes = connection.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
     # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
