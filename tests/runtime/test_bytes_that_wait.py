@@ -184,11 +184,23 @@ class TestJournals:
             journal.add("custom", text(n))
 
         assert 90 < journal.first <= 95
-        newest = journal.at(100)
-        assert newest is not None
+        newest = journal.ready(99, 1)[0]
         assert newest.data == text(99)
         journal.add("custom", "x" * 10 * ROOM)
         assert journal.first == journal.last == 101
+
+    async def test_a_large_event_comes_alone(self, monkeypatch):
+        """
+        A batch has the small events that are there, and a large one is a batch of its own.
+        """
+        monkeypatch.setattr(journals, "RING_LIGHT", 1_000)
+        journal = Journal(frozenset({"custom"}))
+        for chunk in ("a", "b", "x" * 5_000, "c", "y" * 5_000, "z" * 5_000):
+            journal.add("custom", chunk)
+        reader = EventReader(journal, 0, buffer=256)
+        batches = [[e.data[0] for e in await reader.batch()] for _ in range(5)]
+
+        assert batches == [["a", "b"], ["x"], ["c"], ["y"], ["z"]]
 
     def test_a_blocking_reader_holds_the_run_by_bytes(self, monkeypatch):
         """

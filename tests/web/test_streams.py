@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.web import EventStream
+from actorgraph.web.http import event_responses
 from actorgraph.web.http.event_responses import ResultResponse
 from tests.web.apps import GRAPHS
 
@@ -139,6 +140,70 @@ class TestReading:
             await client.hears(": ping\n\n: ping\n\n")
             client.leave()
         await run.cancel()
+
+    async def test_events_that_are_there_are_one_message(self, system):
+        """
+        A client that connects late gets what has happened so far in one message of the body.
+        """
+        bodies: list[bytes] = []
+
+        class Counting(Client):
+            async def send(self, message: Any) -> None:
+                bodies.append(message.get("body", b""))
+                await super().send(message)
+
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+        await run.wait()
+        client = Counting()
+        await client.read(EventStream(run, client.request))
+
+        assert [name for name, _ in client.events()] == ["metadata", "updates", "updates", "end"]
+        assert client.ids() == ["1", "2", "3", "4"]
+        assert [body.count(b"event: ") for body in bodies if body] == [4]
+
+    async def test_a_message_of_the_body_has_a_bound(self, system, monkeypatch):
+        """
+        Many events are several messages, so that none of them is large.
+        """
+        monkeypatch.setattr(event_responses, "PART_BYTES", 100)
+        sizes: list[int] = []
+
+        class Measuring(Client):
+            async def send(self, message: Any) -> None:
+                sizes.append(len(message.get("body", b"")))
+                await super().send(message)
+
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+        await run.wait()
+        client = Measuring()
+        await client.read(EventStream(run, client.request))
+
+        assert client.ids() == ["1", "2", "3", "4"]
+        assert len([size for size in sizes if size]) > 1
+        assert max(sizes) < 250
+
+    async def test_a_comment_never_meets_an_event(self, system):
+        """
+        Servers are called by one task at a time: a ping waits for an event, and is sent after it.
+        """
+        inside, most = 0, 0
+
+        class Slow(Client):
+            async def send(self, message: Any) -> None:
+                nonlocal inside, most
+                inside += 1
+                most = max(most, inside)
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                await super().send(message)
+                inside -= 1
+
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
+        client = Slow()
+        await client.read(EventStream(run, client.request, ping_s=0.000_1))
+
+        assert [name for name, _ in client.events()] == ["metadata", "updates", "updates", "end"]
+        assert most == 1
 
     @pytest.mark.parametrize("last", ["99", "\xb2", "-1", "nonsense", "9" * 40])
     async def test_from_a_place_that_never_was(self, system, last):

@@ -23,7 +23,7 @@ from actorgraph.rules.run_order import waits_for_time
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES
 from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.journal import EventReader
+from actorgraph.runtime.system.journal import BATCH_EVENTS, EventReader
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.durations import checked_limit
@@ -45,6 +45,19 @@ class RunEvents(Protocol):
     def __aiter__(self) -> AsyncIterator[RunEvent]: ...
 
     async def __anext__(self) -> RunEvent: ...
+
+    async def batch(self, most: int = BATCH_EVENTS) -> list[RunEvent]:
+        """Wait for the next event, and take those with it that are there already, in order.
+
+        A server sends them in one message. A large event comes alone.
+
+        Args:
+            most: events to take at most; default 64.
+        Returns: at least one event; [] after the last one.
+        Raises:
+            SlowReaderError: the reader is too far behind, and `when_full` is "close".
+        """
+        ...
 
     def close(self) -> None:
         """Stop reading."""

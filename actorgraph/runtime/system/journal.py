@@ -14,7 +14,8 @@ Ends       when closed; readers get the remaining events, then the end
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from typing import Any, Self
 
 import anyio
@@ -23,9 +24,9 @@ import msgspec
 from actorgraph.errors import SlowReaderError
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
-from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
+from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.sizes import MB, approximate_bytes, parts_of
-from actorgraph.runtime.system.lent_slots import slot_lent
+from actorgraph.runtime.system.lent_slots import in_run, slot_lent
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
@@ -34,6 +35,8 @@ RING_EVENTS = 1024
 RING_BYTES = 64 * MB
 RING_LIGHT = RING_BYTES // RING_EVENTS
 """Bytes of an event below which it is not counted."""
+BATCH_EVENTS = 64
+"""Events that a reader takes at once, if they are there."""
 HELD_S_MAX = 60.0
 """Seconds that a reader may block its run without taking an event; then it is ignored."""
 
@@ -203,9 +206,11 @@ class Journal(Broadcast):
 
     def _keep(self, event: RunEvent) -> None:
         """Add an event to the ring, and remove the oldest ones beyond its bounds."""
-        parts, before = parts_of(event.data, RING_LIGHT), self._load.bytes
-        self._load.add(parts)
-        self._bytes += self._load.bytes - before
+        parts = parts_of(event.data, RING_LIGHT)
+        if parts:
+            before = self._load.bytes
+            self._load.add(parts)
+            self._bytes += self._load.bytes - before
         self._ring.append(event)
         self._parts.append((parts, self._bytes))
         while len(self._ring) > self._ring_max or (
@@ -244,11 +249,25 @@ class Journal(Broadcast):
         with self._turn:
             return self._ring[0].offset if self._ring else self.last + 1
 
-    def at(self, offset: int) -> RunEvent | None:
-        """The event at an offset; None if it is not in the ring."""
+    def ready(self, offset: int, most: int) -> list[RunEvent]:
+        """The visible events after an offset, up to `most`; [] if the ring lacks the next one.
+
+        The second and later ones are small: a large event comes alone, so that a reader's bound
+        in bytes means what it says.
+        """
         with self._turn:
-            index = offset - (self._ring[0].offset if self._ring else 0)
-            return self._ring[index] if 0 <= index < len(self._ring) else None
+            ring = self._ring
+            begin = offset + 1 - (ring[0].offset if ring else 0)
+            end = min(begin + most, begin + self.visible - offset)
+            if not 0 <= begin < end:
+                return []
+            events = [ring[begin]]
+            if not self._parts[begin][0]:
+                for index in range(begin + 1, end):
+                    if self._parts[index][0]:
+                        break
+                    events.append(ring[index])
+            return events
 
     def hold(self, hold: Hold) -> None:
         """Make the run wait for a reader when it is behind."""
@@ -264,9 +283,23 @@ class Journal(Broadcast):
         if self._room and not self.is_full:
             self._wake_senders()
 
-    def wait_after(self, offset: int) -> Awaitable[None]:
-        """Wait until an event after the offset is visible, or the journal is closed."""
-        return wait_for_wake_up(self._readers, lambda: self.visible > offset or self._is_over)
+    async def wait_after(self, offset: int, box: Mailbox[None]) -> None:
+        """Wait until an event after the offset is visible, or the journal is closed.
+
+        It may return before that: after a wait that was cancelled.
+
+        Args:
+            box: the reader's; it is woken through it.
+        """
+        self._readers.append(box)
+        try:
+            # Checked when the list has it, so that an event that comes meanwhile wakes it.
+            if not (self.visible > offset or self._is_over):
+                await box.get()
+        finally:
+            if box in self._readers:
+                with suppress(ValueError):  # another thread has woken it at this moment
+                    self._readers.remove(box)
 
     @property
     def _is_over(self) -> bool:
@@ -312,6 +345,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._journal = journal
         self._when_full: WhenFull = when_full
         self._pages: deque[RunEvent] = deque()
+        self._box: Mailbox[None] = Mailbox()
         self._left = False
         # The offset is of an earlier attempt of a run whose events aren't stored.
         if after > journal.last:
@@ -339,43 +373,67 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
             StopAsyncIteration: after the last event.
             SlowReaderError: it is too far behind, and `when_full` is "close".
         """
-        if self._left:
+        events = await self.batch(1)
+        if not events:
             raise StopAsyncIteration
+        return events[0]
+
+    async def batch(self, most: int = BATCH_EVENTS) -> list[RunEvent]:
+        """Wait for the next event, and take those with it that are there already, in order.
+
+        A large event comes alone.
+
+        Args:
+            most: events to take at most.
+        Returns: at least one event; none after the last one.
+        Raises:
+            SlowReaderError: as `__anext__`.
+        """
+        if self._left:
+            return []
         if self._when_full == "block":
             self._hold()
         try:
-            event = await self._next()
+            events = await self._next(most)
         except BaseException:
             # The reader may never be used again, and is not collected either while the traceback
             # of the cancelled task refers to it: it must not block the run until then.
             self._journal.release(self._place)
             raise
-        if event is None:
+        if not events:
             self.close()
-            raise StopAsyncIteration
-        journal, self._place.offset = self._journal, event.offset
+            return events
+        journal, self._place.offset = self._journal, events[-1].offset
         journal.wake_run()
-        return event if journal.keeper is None else journal.with_stored_offset(event)
+        if journal.keeper is None:
+            return events
+        return [journal.with_stored_offset(event) for event in events]
 
-    async def _next(self) -> RunEvent | None:
+    async def _next(self, most: int) -> list[RunEvent]:
         journal, place = self._journal, self._place
         while True:
             if self._pages:
-                return self._pages.popleft()
+                return [self._pages.popleft() for _ in range(min(most, len(self._pages)))]
             visible = journal.visible
             if self._when_full == "close":
                 self._check_speed(visible)
             if place.offset >= visible:
                 # Closed only after its last event: `visible`, read before, may lack that one.
                 if journal.closed and place.offset >= journal.last:
-                    return None
-                with slot_lent(self._of, for_events=True):
-                    await journal.wait_after(place.offset)
+                    return []
+                await self._wait()
                 continue
-            event = journal.at(place.offset + 1)
-            if event is not None:
-                return event
+            events = journal.ready(place.offset, most)
+            if events:
+                return events
             await self._read_missing()
+
+    async def _wait(self) -> None:
+        if not in_run():  # as nearly every reader: nothing to lend
+            await self._journal.wait_after(self._place.offset, self._box)
+            return
+        with slot_lent(self._of, for_events=True):
+            await self._journal.wait_after(self._place.offset, self._box)
 
     def _check_speed(self, visible: int) -> None:
         place, journal = self._place, self._journal

@@ -160,6 +160,11 @@ def slot_lent(
         yield
 
 
+def in_run() -> bool:
+    """Whether this code runs in a node of a run that has a slot."""
+    return _SLOT.get() is not None
+
+
 def leave_slot() -> None:
     """Note that the code of this context doesn't belong to the run that has started it."""
     _SLOT.set(None)

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import Closing
-from actorgraph.runtime.system.journal import gap
+from actorgraph.runtime.system.journal import BATCH_EVENTS, gap
 from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.values.systems import EventPage, RunEvent
 
@@ -27,9 +27,9 @@ LAST_LOOKS = 10
 class LiveReader(Protocol):
     """A reader of a run that is in this process."""
 
-    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
-
-    async def __anext__(self) -> RunEvent: ...
+    async def batch(self, most: int) -> list[RunEvent]:
+        """Wait for events, and take those that are there; [] at the end."""
+        ...
 
     def close(self) -> None:
         """Stop reading."""
@@ -89,20 +89,35 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
             StopAsyncIteration: after the last event.
             SlowReaderError: as `EventReader`, once the run is in this process.
         """
+        events = await self.batch(1)
+        if not events:
+            raise StopAsyncIteration
+        return events[0]
+
+    async def batch(self, most: int = BATCH_EVENTS) -> list[RunEvent]:
+        """Wait for the next event, and take those with it that are there already, in order.
+
+        Args:
+            most: events to take at most.
+        Returns: at least one event; none after the last one.
+        Raises:
+            SlowReaderError: as `__anext__`.
+        """
         while not self._events:
             if self._ended:
-                raise StopAsyncIteration
+                return []
             if self._live is None:
                 self._live = self._elsewhere.live(self.offset)
             if self._live is not None:
-                event = await anext(self._live)
-                self.offset = event.offset
-                return event
+                return self._taken(await self._live.batch(most))
             await self._look()
-        event = self._events.popleft()
-        self.offset = event.offset
-        self._ended = self._ended or event.ends
-        return event
+        return self._taken([self._events.popleft() for _ in range(min(most, len(self._events)))])
+
+    def _taken(self, events: list[RunEvent]) -> list[RunEvent]:
+        if events:
+            self.offset = events[-1].offset
+            self._ended = self._ended or (self._live is None and events[-1].ends)
+        return events
 
     async def _look(self) -> None:
         """Read a page; if it is empty, wait, or add the end of a run that is over.

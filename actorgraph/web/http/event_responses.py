@@ -179,6 +179,8 @@ CANCEL_S = 5.0
 """Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
 TURN_EVENTS = 8
 """Events after which other tasks get a turn, even if the client takes them as fast as they come."""
+PART_BYTES = 32_768
+"""Bytes of events that are sent in one message; one event may be larger."""
 
 
 def _farewell(revoked: AccessRevoked) -> bytes:
@@ -211,30 +213,65 @@ async def send_parts(
         reauthorize_s: seconds after which it is called again.
         farewell: makes the last part of a response whose access was taken away.
     """
-    lock = anyio.Lock(fast_acquire=True)
     stayed = False
     async with anyio.create_task_group() as group, aclosing(parts):
 
         def leave() -> None:
             group.cancel_scope.cancel()
 
-        async def say(message: Message) -> None:
-            async with lock:
-                try:
-                    await send(message)
-                except OSError:  # the client disconnected during the write
-                    leave()
-
-        await say(start)
+        body = _Body(send, leave)
+        await body.say(start)
         group.start_soon(_listen, receive, leave)
-        group.start_soon(_repeat, say, {**_PART, "body": ping}, ping_s)
+        group.start_soon(body.ping, {**_PART, "body": ping}, ping_s)
         watch = AccessWatch(reauthorize, reauthorize_s)
         watch.begin(group)
-        await _send_body(parts, say, watch, farewell, lasts_s)
+        await _send_body(parts, body.say, watch, farewell, lasts_s)
         stayed = True  # servers report a disconnect when they have the last part
-        await say({"type": "http.response.body", "body": b"", "more_body": False})
+        await body.say({"type": "http.response.body", "body": b"", "more_body": False})
         group.cancel_scope.cancel()
     return stayed
+
+
+class _Body:
+    """Sends the messages of one response, one at a time.
+
+    Args:
+        send: the server's.
+        leave: called when the client has disconnected.
+    """
+
+    def __init__(self, send: Send, leave: Callable[[], None]) -> None:
+        self._send = send
+        self._leave = leave
+        self._is_sending = False
+        self._pings = anyio.Lock()
+
+    async def say(self, message: Message) -> None:
+        """Send a message; called by one task."""
+        # A lock that each token takes costs more than the looks at two flags: the only other
+        # sender is `ping`, which leaves a body alone that is being sent.
+        if self._pings.locked():
+            async with self._pings:
+                pass
+        self._is_sending = True
+        try:
+            await self._send(message)
+        except OSError:  # the client disconnected during the write
+            self._leave()
+        finally:
+            self._is_sending = False
+
+    async def ping(self, message: Message, seconds: float) -> None:
+        """Send a message at an interval, for ever, unless another one is being sent."""
+        while True:
+            await anyio.sleep(seconds)
+            if self._is_sending:
+                continue
+            async with self._pings:
+                try:
+                    await self._send(message)
+                except OSError:
+                    self._leave()
 
 
 async def _send_body(
@@ -278,12 +315,6 @@ async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     leave()
-
-
-async def _repeat(say: Send, message: Message, seconds: float) -> None:
-    while True:
-        await anyio.sleep(seconds)
-        await say(message)
 
 
 _PART: Message = {"type": "http.response.body", "more_body": True}
@@ -456,24 +487,46 @@ async def frames(
         # the translator needs the chunks from the beginning; those already seen aren't sent.
         events.close()
         events = run.events(0, **bounds, when_full=when_full)
+    made: list[bytes] = []
+    size = 0
     try:
-        async for event in events:
-            if event.kind == "metadata" and reauthorize is not None:
-                await reauthorize()
-            told = await told_of(translator, event)
-            if again and _last(event) <= seen:
-                translator.acknowledge_gap()
-                continue
-            for name, data in told[:-1]:
-                yield frame(name, data)
-            # Only the last event of a chunk has its id: a client that reconnects before it gets
-            # all events of the chunk again.
-            for name, data in told[-1:]:
-                yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
-            if event.offset % TURN_EVENTS == 0:
+        while batch := await events.batch():
+            for event in batch:
+                if event.kind == "metadata" and reauthorize is not None:
+                    if made:
+                        yield b"".join(made)
+                        made, size = [], 0
+                    await reauthorize()
+                told = await told_of(translator, event)
+                if again and _last(event) <= seen:
+                    translator.acknowledge_gap()
+                    continue
+                encoded = _encoded(told, f"{prefix}{max(event.offset, seen)}")
+                made.append(encoded)
+                size += len(encoded)
+                if size >= PART_BYTES:
+                    yield b"".join(made)
+                    made, size = [], 0
+                    await anyio.lowlevel.checkpoint()
+            if made:
+                yield b"".join(made)
+                made, size = [], 0
+            if len(batch) >= TURN_EVENTS:
                 await anyio.lowlevel.checkpoint()
     finally:
         events.close()
+
+
+def _encoded(told: list[tuple[str, Any]], identifier: str) -> bytes:
+    """Encode the events of one chunk.
+
+    Only the last one has the chunk's id: a client that reconnects before it gets all of them again.
+    """
+    if len(told) == 1:
+        return frame(*told[0], identifier)
+    return b"".join(
+        [*(frame(*one) for one in told[:-1]), *(frame(*one, identifier) for one in told[-1:])]
+    )
 
 
 async def told_of(translator: EventTranslator, event: RunEvent) -> list[tuple[str, Any]]:

@@ -180,6 +180,78 @@ class TestReaders:
         assert told == ["metadata", *["custom"] * 50, "end"]
 
 
+class TestBatches:
+    @pytest.mark.parametrize("resumable", [False, True])
+    async def test_batches_are_the_events(self, place: Store, resumable):
+        """
+        Batches of any size have the events that a loop over them has, in their order.
+        """
+        async with system_of(place, chain("abcdef")) as system:
+            run = await system.start("g", "t", {"bar": []}, resumable=resumable)
+            await run.result()
+            events = [event async for event in run.events()]
+            for most in (1, 3, 64):
+                reader, taken = run.events(), []
+                while batch := await reader.batch(most):
+                    assert len(batch) <= most
+                    assert reader.offset == batch[-1].offset
+                    taken += batch
+                assert taken == events
+                assert await reader.batch() == []
+
+        assert events[-1].kind == "end"
+
+    async def test_a_batch_has_all_that_is_there(self, place: Store):
+        """
+        Events that came while the reader was busy are one batch; then it waits for the next one.
+        """
+        slow = Turnstile({"bar": ["s"]})
+        async with system_of(place, in_a_row({"a": writer("a"), "s": slow})) as system:
+            run = await system.start("g", "t", {"bar": []}, stream_mode="updates")
+            await slow.entered.wait()
+            await settled()
+            reader = run.events()
+            assert [e.kind for e in await reader.batch()] == ["metadata", "updates"]
+            slow.out.set()
+            assert (await reader.batch())[0].kind == "updates"
+
+    async def test_batches_of_a_run_that_has_ended_elsewhere(self, tmp_path):
+        """
+        A reader in another process gets the stored events in batches, and then none.
+        """
+        store = Store("sqlite", tmp_path)
+        async with system_of(store, chain("abcdef")) as system:
+            run = await system.start("g", "t", {"bar": []}, resumable=True)
+            await run.result()
+            events = [event async for event in run.events()]
+        async with system_of(store, chain("abcdef")) as system:
+            reader = (await system.run(run.id)).events(after=2)
+            first = await reader.batch(4)
+            assert (first, reader.offset) == (events[2:6], events[5].offset)
+            assert await reader.batch() == events[6:]
+            assert await reader.batch() == []
+
+    async def test_a_run_waits_for_a_reader_of_batches(self, place: Store):
+        """
+        "block" holds the run until a batch is taken, and no event is lost.
+        """
+        log, slow = [], Turnstile({"bar": ["s"]})
+        graph = in_a_row({"s": slow, **{name: writer(name, log) for name in "abcdef"}})
+        async with system_of(place, graph, keep_events_in_memory=4) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            reader = run.events(buffer=2, when_full="block")
+            slow.out.set()
+            await settled()
+            assert log != list("abcdef")
+            read = []
+            while batch := await reader.batch():
+                read += [event.kind for event in batch]
+
+        assert "gap" not in read
+        assert log == list("abcdef")
+
+
 class TestPatience:
     """In a loop whose time passes when all wait."""
 
