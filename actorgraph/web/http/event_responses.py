@@ -42,6 +42,7 @@ from actorgraph.systems import Run, RunEvent
 from actorgraph.web.http.access import REAUTHORIZE_S
 from actorgraph.web.http.jsonable import dumps, encode_plain, to_plain
 from actorgraph.web.http.large_values import encoded
+from actorgraph.web.http.message_pieces import CompactMessages, PlainPieces
 from actorgraph.web.http.problems import (
     AccessRevoked,
     Unprocessable,
@@ -91,18 +92,30 @@ class EventTranslator:
         modes: the client's; None for all, with messages in chunks.
         subgraphs: whether to send chunks of subgraphs.
         spans: makes the events of mode "events"; without it that mode has none.
+        compact: whether the chunks of messages are sent in the form of `CompactMessages`.
 
     Attributes:
         is_stateful: whether the events of a chunk depend on earlier chunks.
     """
 
     def __init__(
-        self, modes: Sequence[str] | None, *, subgraphs: bool, spans: SpanEvents | None = None
+        self,
+        modes: Sequence[str] | None,
+        *,
+        subgraphs: bool,
+        spans: SpanEvents | None = None,
+        compact: bool = False,
     ) -> None:
-        self._modes = frozenset(_SAME_AND_TUPLES if modes is None else modes)
+        wanted = _SAME_AND_TUPLES if modes is None else modes
+        if compact:
+            wanted = ["messages-tuple" if mode == "messages" else mode for mode in wanted]
+        self._modes = frozenset(wanted)
+        self._pieces = PlainPieces()
+        self._compact = CompactMessages() if compact else None
         self._spans = spans if EVENTS in self._modes else None
         self._begun = False
-        self.is_stateful = "messages" in self._modes or self._spans is not None
+        drops = compact and "messages-tuple" in self._modes
+        self.is_stateful = "messages" in self._modes or drops or self._spans is not None
         self._subgraphs = subgraphs
         self._messages: dict[str, Any] = {}
         self._values_due = False
@@ -128,6 +141,11 @@ class EventTranslator:
     def _chunk_events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
         if mode not in _CHUNKS:
             self._values_due |= mode == "gap"
+            if self._compact is not None:
+                if mode == "metadata":
+                    self._compact.begin_attempt(chunk.get("attempt", 1))
+                elif mode == "gap":
+                    self._compact.restart()
             return [(mode, to_plain(_shown(mode, chunk)))]
         if mode == "values" and self._values_due and not namespace:
             self._values_due = False
@@ -140,7 +158,11 @@ class EventTranslator:
         message, metadata = chunk
         found: list[tuple[str, Any]] = []
         if "messages-tuple" in self._modes:
-            found.append(("messages" + below, to_plain([message, metadata])))
+            piece = self._pieces.convert(message, metadata)
+            if self._compact is not None:
+                found += self._compact.events(piece, below)
+            else:
+                found.append(("messages" + below, [piece.message, piece.metadata]))
         if "messages" in self._modes:
             found.extend(self._whole(message, metadata, below))
         return found
@@ -148,6 +170,11 @@ class EventTranslator:
     def acknowledge_gap(self) -> None:
         """Don't send the values after a gap: the client has them already."""
         self._values_due = False
+
+    def reconnect(self) -> None:
+        """Begin messages anew: the client had the chunks so far on another connection."""
+        if self._compact is not None:
+            self._compact.restart()
 
     def _whole(self, message: Any, metadata: Any, below: str) -> Iterator[tuple[str, Any]]:
         identifier = str(getattr(message, "id", None) or "")
@@ -319,6 +346,8 @@ async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
 
 _PART: Message = {"type": "http.response.body", "more_body": True}
 PING = b": ping\n\n"
+FORM = "X-Message-Events"
+"""Header of a stream whose messages aren't in LangGraph's form."""
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -353,6 +382,10 @@ class EventStream(Response):
             `AccessRevoked` if the client may not go on: the stream ends with the event `error`.
             Default: access isn't checked again.
         reauthorize_s: seconds between two calls; default 5.
+        messages: the form of the events of messages. "compact" (default): the first piece of a
+            message as `[message, metadata]`, and later ones that add text alone as
+            `{"content": ...}`, with its `id` if the event before was of another message.
+            "full": each piece as `[message, metadata]`.
     Raises:
         InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
     """
@@ -376,13 +409,16 @@ class EventStream(Response):
         spans: SpanEvents | None = None,
         reauthorize: Reauthorize | None = None,
         reauthorize_s: float = REAUTHORIZE_S,
+        messages: Literal["compact", "full"] = "compact",
     ) -> None:
         check_reading(0, buffer, when_full, buffer_bytes)
-        super().__init__(headers=HEADERS)
+        super().__init__(headers={**HEADERS, FORM: "compact"} if messages == "compact" else HEADERS)
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
-        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs, spans=spans)
+        self._translator = EventTranslator(
+            stream_mode, subgraphs=subgraphs, spans=spans, compact=messages == "compact"
+        )
         self._buffer = buffer
         self._buffer_bytes = buffer_bytes
         self._when_full: WhenFull = when_full
@@ -500,6 +536,7 @@ async def frames(
                 told = await told_of(translator, event)
                 if again and _last(event) <= seen:
                     translator.acknowledge_gap()
+                    translator.reconnect()
                     continue
                 encoded = _encoded(told, f"{prefix}{max(event.offset, seen)}")
                 made.append(encoded)
