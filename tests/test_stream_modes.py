@@ -12,7 +12,7 @@ from actorgraph.api.streams import events, message_streams, projections
 from actorgraph.prebuilt import tool_events
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import StreamPart
-from actorgraph.web.http.event_responses import EventTranslator, graph_modes
+from actorgraph.web.http.event_translator import EventTranslator, graph_modes
 from actorgraph.web.stream_protocol.protocol_events import WIRE_MODES
 from actorgraph.web.stream_protocol.subscriptions import CHANNELS
 from tests.support.source_files import ROOT

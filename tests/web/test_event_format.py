@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
-from actorgraph.web.http.event_responses import MESSAGES_MAX, EventTranslator, graph_modes
+from actorgraph.web.http.event_translator import MESSAGES_MAX, EventTranslator, graph_modes
 from actorgraph.web.http.problems import Unprocessable
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessageChunk as LangChainChunk
 from pydantic import BaseModel, computed_field
 
 from actorgraph.messages import AIMessage, AIMessageChunk
-from actorgraph.web.http.event_responses import EventTranslator
+from actorgraph.web.http.event_translator import EventTranslator
 from actorgraph.web.http.jsonable import to_plain
 from actorgraph.web.http.message_pieces import OPEN_MAX, PlainPieces
 

@@ -19,7 +19,7 @@ from actorgraph.systems import Run
 from actorgraph.types import Command
 from actorgraph.web.endpoints.endpoint import ApiCall
 from actorgraph.web.endpoints.run_start import KEPT
-from actorgraph.web.http.event_responses import EVENTS
+from actorgraph.web.http.event_translator import EVENTS
 
 
 def kwargs_of(call: ApiCall, run: Run) -> dict[str, Any]:

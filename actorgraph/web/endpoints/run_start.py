@@ -20,7 +20,7 @@ from actorgraph.web.endpoints.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.endpoints.request_threads import check_kept, thread_of_run
 from actorgraph.web.endpoints.thread_state import check_thread_id, checkpoint_config, config_of
 from actorgraph.web.http import bodies
-from actorgraph.web.http.event_responses import EVENTS, graph_modes
+from actorgraph.web.http.event_translator import EVENTS, graph_modes
 from actorgraph.web.http.identity import identity_of, name_of
 from actorgraph.web.http.problems import HttpProblem, Unprocessable
 from actorgraph.web.registries.assistant_registry import StoredAssistant

@@ -28,7 +28,8 @@ from actorgraph.web.endpoints.run_kwargs import assistant_of_run, kwargs_of, spa
 from actorgraph.web.endpoints.run_start import KEPT, check_run, modes_in, modes_of, start_run
 from actorgraph.web.endpoints.thread_state import check_thread_id, config_of
 from actorgraph.web.http import bodies, response_types
-from actorgraph.web.http.event_responses import EventStream, ResultResponse, graph_modes
+from actorgraph.web.http.event_responses import EventStream, ResultResponse
+from actorgraph.web.http.event_translator import graph_modes
 from actorgraph.web.http.large_values import LARGE_BYTES, encoded
 from actorgraph.web.http.problems import NotFound, Unprocessable, public_reason
 

@@ -28,12 +28,12 @@ from actorgraph.web.http.event_responses import (
     HEADERS,
     PING,
     PING_S,
-    EventTranslator,
     frame,
     frames,
     offset_of,
     send_parts,
 )
+from actorgraph.web.http.event_translator import EventTranslator
 from actorgraph.web.http.jsonable import to_plain
 from actorgraph.web.http.problems import NotFound, Unprocessable
 from actorgraph.web.registries.thread_registry import StoredThread
