@@ -189,6 +189,16 @@ class TestJournals:
         journal.add("custom", "x" * 10 * ROOM)
         assert journal.first == journal.last == 101
 
+    def test_events_of_an_earlier_life_are_in_no_ring(self):
+        """
+        A journal that begins behind a reader's offset has nothing for it before its first event.
+        """
+        journal = Journal(frozenset({"custom"}), first=100)
+        assert journal.ready(0, 64) == []
+        journal.add("custom", "a")
+        assert [event.offset for event in journal.ready(99, 64)] == [100]
+        assert journal.ready(50, 64) == []
+
     async def test_a_large_event_comes_alone(self, monkeypatch):
         """
         A batch has the small events that are there, and a large one is a batch of its own.

@@ -258,7 +258,7 @@ class Journal(Broadcast):
         with self._turn:
             ring = self._ring
             begin = offset + 1 - (ring[0].offset if ring else 0)
-            end = min(begin + most, begin + self.visible - offset)
+            end = min(begin + most, begin + self.visible - offset, len(ring))
             if not 0 <= begin < end:
                 return []
             events = [ring[begin]]

@@ -371,8 +371,7 @@ async def frames(
         while batch := await events.batch():
             for event in batch:
                 if event.kind == "metadata" and reauthorize is not None:
-                    if part.size:
-                        yield part.take()
+                    yield part.take()
                     await reauthorize()
                 told = await told_of(translator, event)
                 if again and _last(event) <= seen:
