@@ -157,7 +157,8 @@ async def _send_body(
     try:
         with watch.scope:
             async for part in parts:
-                await say({**_PART, "body": part})
+                if part:
+                    await say({**_PART, "body": part})
         watch.check()
     except AccessRevoked as revoked:
         with anyio.move_on_after(FAREWELL_S):  # a client that doesn't read holds nothing open
