@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from actorgraph.values.ids import milliseconds_of, task_id
     from actorgraph.values.largeness import is_large
     from actorgraph.values.policies import STREAM_MODES
+    from actorgraph.values.response_schemas import misfit
     from actorgraph.values.retention import CountCheckpoints, Expire, KeepLast, ListThreads
     from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, TaskPath
     from actorgraph.values.schema_types import ContextT
@@ -242,6 +243,7 @@ _BY_MODULE = {
     """,
     "actorgraph.values.largeness": "is_large",
     "actorgraph.values.policies": "STREAM_MODES",
+    "actorgraph.values.response_schemas": "misfit",
     "actorgraph.values.retention": "CountCheckpoints Expire KeepLast ListThreads",
     "actorgraph.values.run": "LedgerEntry NewCheckpoint Save TaskPath",
     "actorgraph.values.schema_types": "ContextT",

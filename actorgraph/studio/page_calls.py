@@ -64,6 +64,10 @@ class StudioCall(msgspec.Struct):
         principal: the sender, if the application authenticates.
         form: fields of the body; of a repeated one the last.
         many: fields of the body with all of their values.
+        problem: why the action was refused that the page answers; never a part of an address.
+        status: of the page.
+        shown_at: the path of the page that answers a refused action.
+        errors: path of a field of the refused form -> why; "" for the whole form.
     """
 
     request: Request
@@ -72,6 +76,10 @@ class StudioCall(msgspec.Struct):
     principal: Any = None
     form: Mapping[str, str] = {}
     many: Mapping[str, list[str]] = {}
+    problem: str = ""
+    status: int = 200
+    shown_at: str = ""
+    errors: Mapping[str, str] = {}
 
     @property
     def root(self) -> str:
@@ -126,8 +134,21 @@ class StudioCall(msgspec.Struct):
             raise ReadOnly
         return self.source.system
 
-    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+    def refused(self, problem: str, shown_at: str, status: int = 422) -> "StudioCall":
+        """Return the call for the page that answers a refused action and says why.
+
+        It is the answer to the action itself: a page that took the text from its address would
+        show any text that a link names.
+
+        Args:
+            shown_at: the path of that page, for a reload.
+        """
+        self.problem, self.shown_at, self.status = problem, f"{self.root}{shown_at}", status
+        return self
+
+    def page(self, template: str, status: int = 0, **values: Any) -> Response:
         """Answer with a template."""
+        values = {"problem": self.problem, "shown_at": self.shown_at, **values}
         here = "/" + self.request.url.path.removeprefix(self.root).strip("/").partition("/")[0]
         found = TEMPLATES.get_template(template).render(
             root=self.root,
@@ -137,7 +158,7 @@ class StudioCall(msgspec.Struct):
             read_only=self.source.system is None,
             **values,
         )
-        return HTMLResponse(found, status, headers={"Cache-Control": "no-store"})
+        return HTMLResponse(found, status or self.status, headers={"Cache-Control": "no-store"})
 
     def back(self, address: str) -> Response:
         """Redirect to a page after an action."""

@@ -55,7 +55,6 @@ async def runs(call: StudioCall) -> Response:
         graphs=sorted(call.source.graphs),
         rows=[_row(call, one) for one in found.rows],
         summary=_summary(call),
-        problem=query.get("problem", ""),
         previous=f"{call.root}/runs" if query.get("after") else None,
         next=f"?{more}" if found.next else None,
     )
@@ -91,7 +90,7 @@ async def act(call: StudioCall) -> Response:
     if what not in ("cancel", "retry"):
         raise HttpProblem("runs can be cancelled or retried: do=cancel or do=retry")
     if not selected:
-        return call.back(f"/runs?{urlencode({'problem': 'no run was selected'})}")
+        return await runs(call.refused("no run was selected", "/runs"))
     for run_id in selected:
         try:
             run = await system.run(run_id)
@@ -107,8 +106,9 @@ async def act(call: StudioCall) -> Response:
                 await start_run(call, run.graph, run.thread_id, None)
         except (ActorGraphError, HttpProblem):
             failed += 1
-    query = f"?{urlencode({'problem': f'{failed} runs could not be changed'})}" if failed else ""
-    return call.back(f"/runs{query}")
+    if failed:
+        return await runs(call.refused(f"{failed} runs could not be changed", "/runs", 409))
+    return call.back("/runs")
 
 
 PAGES: tuple[tuple[str, str, Handler], ...] = (

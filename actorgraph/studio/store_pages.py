@@ -34,8 +34,8 @@ async def store(call: StudioCall) -> Response:
     prefix, problem = (), ""
     try:
         prefix = _labels(asked.namespace) if asked.namespace else ()
-    except ValueError as error:
-        problem = f"the namespace must be a JSON list of labels: {error}"
+    except ValueError:
+        problem = 'the namespace must be a JSON list of labels, such as ["users"]'
     await call.must("studio.store.read", {"namespace": list(prefix), "key": None})
     has_store = call.source.store is not None
     items = await _items(call, prefix, asked.query, at) if has_store and not problem else []
@@ -49,7 +49,7 @@ async def store(call: StudioCall) -> Response:
         filter=asked,
         namespaces=names,
         items=[_item(one) for one in items[:ITEMS_MAX]],
-        problem=problem or call.query.get("problem", ""),
+        problem=problem or call.problem,
         previous=f"{call.root}/store" if at else None,
         next=f"?{more}" if len(items) > ITEMS_MAX else None,
     )
@@ -120,9 +120,9 @@ async def change(call: StudioCall) -> Response:
     try:
         value = json.loads(call.form.get("value", ""))
     except ValueError as error:
-        return call.back(f"/store?{urlencode({'problem': f'the value must be JSON: {error}'})}")
+        return await store(call.refused(f"the value must be JSON: {error}", "/store"))
     if not isinstance(value, dict):
-        return call.back(f"/store?{urlencode({'problem': 'the value must be a JSON object'})}")
+        return await store(call.refused("the value must be a JSON object", "/store"))
     await call.source.store.aput(namespace, key, value)
     return call.back("/store")
 

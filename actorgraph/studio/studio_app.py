@@ -18,6 +18,7 @@ from actorgraph.internals import read_bytes
 from actorgraph.studio import (
     graph_pages,
     run_pages,
+    start_pages,
     store_pages,
     system_pages,
     thread_actions,
@@ -112,6 +113,7 @@ class Studio:
             thread_pages,
             thread_actions,
             run_pages,
+            start_pages,
             graph_pages,
             store_pages,
             system_pages,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import anyio
 import uuid_utils
@@ -10,23 +9,25 @@ from starlette.responses import Response
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.internals import assistant_id
+from actorgraph.studio.input_forms import message_key, user_message
 from actorgraph.studio.page_calls import Handler, StudioCall
-from actorgraph.studio.question_forms import FormError, answer_of, json_or_text
+from actorgraph.studio.question_forms import RAW, FormError, Texts, answer_of, form_of, json_or_text
+from actorgraph.studio.review_forms import decisions_of
 from actorgraph.studio.shown import part
 from actorgraph.studio.studio_reader import ThreadEntry
-from actorgraph.studio.thread_pages import TITLE, admitted
-from actorgraph.studio.thread_views import questions_of
+from actorgraph.studio.thread_pages import TITLE, admitted, thread
+from actorgraph.studio.thread_views import Question, questions_of
 from actorgraph.web.endpoints.run_start import graph_errors_as_problems
 from actorgraph.web.http.identity import identity_of
-from actorgraph.web.http.problems import HttpProblem, NotFound
+from actorgraph.web.http.problems import HttpProblem, NotFound, response_to
 
 MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""
 
 CANCEL_S = 3
 """Seconds that the answer waits for cancelled runs to end."""
-PROBLEM_MAX = 1_000
-"""Characters of an error in an address; servers refuse long ones."""
+PROBLEM_MAX = 4_000
+"""Characters of an error on a page."""
 
 
 async def start(call: StudioCall) -> Response:
@@ -36,14 +37,14 @@ async def start(call: StudioCall) -> Response:
     thread_id = call.form.get("thread_id", "").strip() or str(uuid_utils.uuid7())
     if graph not in call.source.graphs:
         raise NotFound(f"graph {graph!r} is not one of this system")
-    wanted = await _may_start(call, thread_id)
+    wanted = await may_start(call, thread_id)
     given = json_or_text(call.form.get("input", ""))
     await call.source.register(thread_id, graph, wanted)
     await start_run(call, graph, thread_id, given, if_busy="enqueue")
     return call.back(f"/threads/{part(thread_id)}")
 
 
-async def _may_start(call: StudioCall, thread_id: str) -> Mapping[str, Any]:
+async def may_start(call: StudioCall, thread_id: str) -> Mapping[str, Any]:
     """Authorize a run on a known or new thread; returns what its metadata must contain.
 
     Raises:
@@ -63,12 +64,37 @@ async def answer_question(call: StudioCall) -> Response:
     head = await call.source.head(entry)
     asked = [one for one in questions_of(head) if one.id in call.many.get("interrupt", [])[:1]]
     if not asked:
-        return _back(call, entry, "this question is not open any more")
+        return await _back(call, entry, "this question is not open any more")
     try:
-        answer = answer_of(asked[0].form, call.form)
+        answer = _answer(call, asked[0])
     except FormError as error:
-        return _back(call, entry, str(error))
+        call.errors = error.errors
+        return await _back(call, entry, "The answer doesn't fit: see its form")
     return await _run(call, entry, None, answers={asked[0].id: answer})
+
+
+def _answer(call: StudioCall, asked: Question) -> Any:
+    """Read the answer to a question from the form of the body.
+
+    Raises:
+        FormError: it doesn't fit.
+    """
+    raw = call.form.get(RAW, "").strip()
+    if not asked.reviews or raw:
+        return answer_of(form_of(asked.form.schema, Texts(call.form)), raw)
+    return decisions_of(asked.asked, Texts(call.form))
+
+
+async def send(call: StudioCall) -> Response:
+    """Add a person's message to a thread, and run it."""
+    entry = await _admitted(call)
+    key = message_key(call.source.graph_of(entry))
+    text = call.form.get("message", "")
+    if not key:
+        return await _back(call, entry, "the input of this graph has no messages")
+    if not text.strip():
+        return await _back(call, entry, "the message is empty")
+    return await _run(call, entry, {key: [user_message(text)]}, if_busy="enqueue")
 
 
 async def edit(call: StudioCall) -> Response:
@@ -76,17 +102,17 @@ async def edit(call: StudioCall) -> Response:
     entry = await _admitted(call)
     values = json_or_text(call.form.get("values", ""))
     if not isinstance(values, dict):
-        return _back(call, entry, "the values must be a JSON object")
+        return await _back(call, entry, "the values must be a JSON object")
     graph = call.source.graph_of(entry)
     place = _place(entry, call.form.get("checkpoint", ""))
     try:
         with graph_errors_as_problems():
             made = await graph.aupdate_state(place, values, call.form.get("as_node") or None)
     except (ActorGraphError, HttpProblem) as error:
-        return _back(call, entry, str(error))
+        return await _back(call, entry, str(error), status_of_error(error))
     if call.form.get("then") == "run":
         return await _run(call, entry, None, made["configurable"]["checkpoint_id"])
-    return _back(call, entry)
+    return await _back(call, entry)
 
 
 async def replay(call: StudioCall) -> Response:
@@ -125,13 +151,13 @@ async def cancel(call: StudioCall) -> Response:
         waits = (
             "1 run waits for its time" if len(runs) == 1 else f"{len(runs)} runs wait for theirs"
         )
-        return _back(call, entry, f"{waits}; the page of runs cancels single ones")
+        return await _back(call, entry, f"{waits}; the page of runs cancels single ones")
     with anyio.move_on_after(CANCEL_S):  # a node may take long to end; the page shows it then
         for run in found:
             await run.cancel("cancelled in the studio", wait=False)
         for run in found:
             await run.wait()
-    return _back(call, entry)
+    return await _back(call, entry)
 
 
 async def rename(call: StudioCall) -> Response:
@@ -140,7 +166,7 @@ async def rename(call: StudioCall) -> Response:
     given = {TITLE: call.form.get("title", "").strip()}
     await call.may("studio.act", entry.thread_id, {**entry.metadata, **given})
     await call.source.merge_metadata(entry, given)
-    return _back(call, entry)
+    return await _back(call, entry)
 
 
 async def copy(call: StudioCall) -> Response:
@@ -172,8 +198,8 @@ async def _run(
     try:
         await start_run(call, entry.graph, entry.thread_id, given, config=config, **options)
     except (ActorGraphError, HttpProblem) as error:
-        return _back(call, entry, str(error))
-    return _back(call, entry)
+        return await _back(call, entry, str(error), status_of_error(error))
+    return await _back(call, entry)
 
 
 async def start_run(
@@ -194,15 +220,26 @@ def _place(entry: ThreadEntry, checkpoint: str) -> dict[str, Any]:
     return {"configurable": place | ({"checkpoint_id": checkpoint} if checkpoint else {})}
 
 
-def _back(call: StudioCall, entry: ThreadEntry, problem: str = "") -> Response:
-    query = f"?{urlencode({'problem': problem[:PROBLEM_MAX]})}" if problem else ""
-    return call.back(f"/threads/{part(entry.thread_id)}{query}")
+async def _back(
+    call: StudioCall, entry: ThreadEntry, problem: str = "", status: int = 422
+) -> Response:
+    """Go back to a thread's page; a problem is shown there, beside the texts that were sent."""
+    address = f"/threads/{part(entry.thread_id)}"
+    if problem:
+        return await thread(call.refused(problem[:PROBLEM_MAX], address, status))
+    return call.back(address)
+
+
+def status_of_error(error: ActorGraphError | HttpProblem) -> int:
+    """Return the HTTP status of an error."""
+    return error.status if isinstance(error, HttpProblem) else response_to(error).status_code
 
 
 _T = "/threads/{thread_id}"
 PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/threads", start),
     ("POST", _T + "/answer", answer_question),
+    ("POST", _T + "/send", send),
     ("POST", _T + "/edit", edit),
     ("POST", _T + "/replay", replay),
     ("POST", _T + "/retry", retry),

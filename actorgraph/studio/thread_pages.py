@@ -1,4 +1,4 @@
-"""Pages about threads: the list, and one thread with its graph, steps and state."""
+"""Pages about threads: the list, and one thread with its messages, graph, steps and state."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,10 @@ from starlette.responses import Response
 
 from actorgraph.graph import CompiledStateGraph
 from actorgraph.internals import PHASE_TEXT, microseconds_now
+from actorgraph.studio.conversation import conversation_of
+from actorgraph.studio.input_forms import message_key
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
+from actorgraph.studio.question_forms import Texts, choice_text
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.shown import whole as whole_text
 from actorgraph.studio.steps import checkpoint_of, parent_of
@@ -108,7 +111,8 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     address, before = address_of(call, entry.thread_id), call.query.get("before")
     found = await call.source.steps(entry, before)
     head = found.steps[0] if found.steps else None
-    current = call.query.get("step") or (checkpoint_of(head) if head and not before else "")
+    asked = call.query.get("step") or (call.form.get("checkpoint", "") if call.problem else "")
+    current = asked or (checkpoint_of(head) if head and not before else "")
     step = next((one for one in found.steps if checkpoint_of(one) == current), None)
     if step is None and current:
         step = await call.source.step(entry, current)
@@ -133,14 +137,52 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     parent = None if shown_step is None else await _parent(call, entry, shown_step, found.steps)
     state = shown_step and state_view(shown_step, parent, is_head=is_head, recorded=not is_head)
     return context | {
-        "problem": call.query.get("problem", ""),
+        **_talk_context(call, entry, shown_step, is_head=is_head),
         "stream": f"{call.root}/api/threads/{part(entry.thread_id)}/stream" if graph else "",
         "picture": _picture(graph),
-        "questions": questions_of(shown_step) if shown_step and is_head else [],
-        "failures": failures_of(shown_step) if shown_step else [],
         "state": state,
-        "acts": graph is not None,
+        "edited": call.form if call.problem and "values" in call.form else {},
         "nodes": sorted(graph.nodes) if graph else [],
+    }
+
+
+async def conversation(call: StudioCall) -> Response:
+    """Show the messages and questions of a thread, to replace them in its page."""
+    entry = await admitted(call, "studio.read")
+    head = await call.source.head(entry)
+    context = _talk_context(call, entry, head, is_head=True)
+    address = address_of(call, entry.thread_id)
+    return call.page("talk.html", thread=_thread(entry, address), partial=True, **context)
+
+
+def _talk_context(
+    call: StudioCall, entry: ThreadEntry, step: StateSnapshot | None, *, is_head: bool
+) -> dict[str, Any]:
+    """Return what the conversation of a thread shows at a step."""
+    graph = call.source.graphs.get(entry.graph)
+    key, before = call.query.get("messages", ""), call.query.get("above", "")
+    number = int(before) if before.isdecimal() and len(before) < 9 else None
+    talk = None if step is None else conversation_of(step.values, key, number)
+    refused = call.form.get("interrupt", "") if call.problem else ""
+    texts = Texts(call.form, call.errors)
+    questions = (
+        questions_of(step, call.many.get("interrupt", [""])[0] if refused else "", texts)
+        if (step is not None and is_head)
+        else []
+    )
+    takes = "" if graph is None or not is_head or questions else message_key(graph)
+    return {
+        "talk": talk,
+        "is_live": is_head and graph is not None and number is None,
+        "talk_query": urlencode({"messages": key} if key else {}),
+        "step_query": call.query.get("step", ""),
+        "questions": questions,
+        "failures": failures_of(step) if step else [],
+        "is_head": is_head,
+        "acts": graph is not None,
+        "takes_messages": bool(takes),
+        "sent": call.form.get("message", "") if call.problem else "",
+        "choice_text": choice_text,
     }
 
 
@@ -200,4 +242,5 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/threads", threads),
     ("GET", "/threads/{thread_id}", thread),
     ("GET", "/threads/{thread_id}/steps", steps),
+    ("GET", "/threads/{thread_id}/conversation", conversation),
 )

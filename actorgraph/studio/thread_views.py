@@ -1,16 +1,25 @@
 """A thread's page as data: rows of steps, marks of nodes, questions, failures. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from actorgraph.internals import PHASE_TEXT
 from actorgraph.studio.changes import changes
-from actorgraph.studio.question_forms import Form, form_of, without_schema
+from actorgraph.studio.question_forms import (
+    NEW,
+    RAW,
+    Form,
+    Texts,
+    form_of,
+    schema_of,
+    without_schema,
+)
+from actorgraph.studio.review_forms import Review, is_review, reviews_of
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
-from actorgraph.types import StateSnapshot
+from actorgraph.types import Interrupt, StateSnapshot
 
 TEXT_NODES = 4
 """Nodes that a step's row names."""
@@ -37,12 +46,25 @@ class StepRow(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question that waits for an answer."""
+    """A question that waits for an answer.
+
+    Attributes:
+        text: the question itself, if its value has one; then `value` is the rest of it.
+        value: None if nothing else is to be shown.
+        form: of the answer; without fields if `reviews` has them.
+        reviews: the tool calls to decide on, one after the other.
+        asked: the value as JSON data.
+        raw: the text of the box for JSON.
+    """
 
     id: str
     node: str
-    value: Shown
+    text: str
+    value: Shown | None
     form: Form
+    reviews: tuple[Review, ...]
+    asked: Any
+    raw: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -142,14 +164,51 @@ def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, state) for name, state in found.items() if state]
 
 
-def questions_of(step: StateSnapshot) -> list[Question]:
-    """Return the open questions of a step's tasks."""
+def questions_of(step: StateSnapshot, refused: str = "", texts: Texts = NEW) -> list[Question]:
+    """Return the open questions of a step's tasks.
+
+    Args:
+        refused: the id of the question whose answer was refused.
+        texts: of that answer, with the errors.
+    """
     return [
-        Question(asked.id, task.name, shown(without_schema(value)), form_of(value))
+        _question(asked, task.name, texts if asked.id == refused else NEW)
         for task in step.tasks
         for asked in task.interrupts
-        for value in (plain(asked.value),)
     ]
+
+
+def _question(asked: Interrupt, node: str, texts: Texts) -> Question:
+    value = plain(asked.value)
+    raw = (texts.given or {}).get(RAW, "")
+    if is_review(value):
+        rest = {name: one for name, one in value.items() if name not in _REVIEW_KEYS}
+        form = Form((), error=texts.errors.get("", ""))
+        reviews = tuple(reviews_of(value, texts))
+        return Question(
+            asked.id, node, "", shown(rest) if rest else None, form, reviews, value, raw
+        )
+    form = form_of(schema_of(value, plain(asked.response_schema)), texts)
+    text, rest = _text_of(without_schema(value))
+    known = None if rest is None else shown(rest)
+    return Question(asked.id, node, text, known, form, (), value, raw)
+
+
+_REVIEW_KEYS = ("action_requests", "review_configs")
+_TEXT_KEYS = ("question", "message", "prompt", "text")
+
+
+def _text_of(value: Any) -> tuple[str, Any]:
+    """Part a question's value into its text and what is left of it."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        name = next((one for one in _TEXT_KEYS if isinstance(given.get(one), str)), None)
+        if name is not None:
+            rest = {key: one for key, one in given.items() if key != name}
+            return given[name], rest or None
+    return "", value
 
 
 def failures_of(step: StateSnapshot) -> list[Failure]:

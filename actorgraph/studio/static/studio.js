@@ -39,10 +39,92 @@
     return content.map((part) => typeof part === "string" ? part : part.text || "").join("");
   }
 
+  // Tokens of a message that is being written, below the stored ones: a bubble for each message.
+  function bubbles() {
+    const box = document.getElementById("tokens");
+    const known = new Map();
+    let last = "";
+
+    function bubble(id) {
+      if (known.has(id)) return known.get(id);
+      const one = document.createElement("article");
+      one.className = "message assistant typing";
+      const said = document.createElement("div");
+      said.className = "said";
+      one.append(said);
+      box.append(one);
+      known.set(id, one);
+      return one;
+    }
+
+    function remove(id) {
+      const one = known.get(id);
+      if (one) one.remove();
+      known.delete(id);
+      if (box) box.classList.toggle("idle", !known.size);
+    }
+
+    // A piece is a message with its metadata, or the text that follows in the last one.
+    function hear(data) {
+      const piece = Array.isArray(data) ? data[0] : data;
+      if (!box || !piece || typeof piece !== "object") return;
+      const kind = String(piece.type || "");
+      if (kind && !/^(ai|assistant)/i.test(kind)) return;
+      last = piece.id || last;
+      const words = text(piece.content);
+      if (!words || document.querySelector('[data-message="' + CSS.escape(last) + '"]')) return;
+      const said = bubble(last).firstChild;
+      said.textContent = kind && !/chunk$/i.test(kind) ? words : said.textContent + words;
+      box.classList.remove("idle");
+      follow();
+    }
+
+    function settle(all) {
+      for (const id of [...known.keys()]) {
+        const stored = document.querySelector('[data-message="' + CSS.escape(id) + '"]');
+        if (all || stored) remove(id);
+      }
+    }
+
+    return { hear: hear, settle: settle };
+  }
+
+  let isAtEnd = true;
+
+  // A list of messages stays at its end while it grows, unless one has scrolled up.
+  function follow() {
+    const list = document.querySelector("[data-scroll]");
+    if (list && isAtEnd) list.scrollTop = list.scrollHeight;
+  }
+
+  document.addEventListener("scroll", function (event) {
+    const list = event.target;
+    if (!list.matches || !list.matches("[data-scroll]")) return;
+    isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+  }, true);
+
+  // A form that somebody fills in is not replaced.
+  function isBusy(target) {
+    if (!target || !target.querySelector) return false;
+    return target.querySelector("[data-touched]") !== null ||
+      (target.contains(document.activeElement) && target.id === "asked" &&
+       document.activeElement.closest("form") !== null);
+  }
+
+  document.addEventListener("input", function (event) {
+    const form = event.target.form;
+    if (form) form.dataset.touched = "";
+  });
+  function keep(event) {
+    if (isBusy(event.detail.target)) event.detail.shouldSwap = false;
+  }
+  document.addEventListener("htmx:beforeSwap", keep);
+  document.addEventListener("htmx:oobBeforeSwap", keep);
+
   function live(box) {
-    const tokens = document.getElementById("tokens");
     const said = document.getElementById("live-status");
-    let waiting = null;
+    const written = bubbles();
+    let waiting = null, ended = false;
 
     // The page is what the server has stored: events only say that it is worth a look.
     function refresh() {
@@ -55,12 +137,15 @@
 
     function say(what) { if (said) said.textContent = what; }
 
+    document.addEventListener("htmx:afterSettle", function (event) {
+      if (event.target.id === "talk" || event.detail.target.id === "talk") written.settle(ended);
+    });
     const source = new EventSource(box.dataset.stream);
     // A run may have ended between the page and its stream, or while the stream was broken.
     source.addEventListener("open", refresh);
     source.addEventListener("metadata", function () {
       clear();
-      if (tokens) { tokens.textContent = ""; tokens.classList.add("idle"); }
+      written.settle(true);
       say("running");
       refresh();
     });
@@ -73,13 +158,7 @@
       else mark(task.name, "running");
       refresh();
     });
-    function message(event) {
-      const data = parsed(event);
-      const first = Array.isArray(data) ? data[0] : null;
-      if (!first || !tokens) return;
-      tokens.classList.remove("idle");
-      tokens.textContent += text(first.content);
-    }
+    function message(event) { written.hear(parsed(event)); }
     source.addEventListener("messages", message);
     source.addEventListener("messages-tuple", message);
     for (const kind of ["values", "updates", "custom", "checkpoints", "gap"]) {
@@ -88,9 +167,39 @@
     source.addEventListener("error", function (event) {
       if (event.data) { say("failed"); refresh(); }
     });
-    source.addEventListener("end", function () { say("ended"); refresh(); });
+    // Without this the browser would ask again and again for a stream that has nothing more.
+    source.addEventListener("end", function () {
+      ended = true;
+      source.close();
+      say("ended");
+      refresh();
+      document.body.dispatchEvent(new CustomEvent("studio:ended"));
+    });
     source.addEventListener("drain", refresh);
     window.addEventListener("pagehide", function () { source.close(); });
+  }
+
+  // Rows of lists: a copy of the template, whose "*" becomes the row's number in all names.
+  function renamed(root, from, to) {
+    for (const one of root.querySelectorAll("*")) {
+      for (const name of ["name", "id", "data-rows", "aria-describedby"]) {
+        const given = one.getAttribute(name);
+        if (given && given.startsWith(from)) one.setAttribute(name, to + given.slice(from.length));
+      }
+      if (one.content) renamed(one.content, from, to);
+    }
+  }
+
+  function add(button) {
+    const rows = button.closest("[data-rows]");
+    const list = rows.querySelector(":scope > .list");
+    const number = Number(rows.dataset.next || list.children.length);
+    const made = rows.querySelector(":scope > template").content.cloneNode(true);
+    rows.dataset.next = String(number + 1);
+    renamed(made, rows.dataset.rows + "/*", rows.dataset.rows + "/" + number);
+    list.append(made);
+    const first = list.lastElementChild.querySelector("input:not([type=hidden]), textarea, select");
+    if (first) first.focus();
   }
 
   function zoom(button) {
@@ -102,12 +211,20 @@
   document.addEventListener("click", function (event) {
     const button = event.target.closest ? event.target.closest("[data-zoom]") : null;
     if (button) zoom(button);
+    const more = event.target.closest ? event.target.closest("[data-add]") : null;
+    if (more) add(more);
+    const less = event.target.closest ? event.target.closest("[data-remove]") : null;
+    if (less) less.closest(".row").remove();
     const asked = event.target.closest ? event.target.closest("[data-confirm]") : null;
     if (asked && !window.confirm(asked.dataset.confirm)) event.preventDefault();
   });
-  document.addEventListener("htmx:afterSettle", marked);
+  document.addEventListener("htmx:afterSettle", function () { marked(); follow(); });
   document.addEventListener("DOMContentLoaded", function () {
     marked();
+    follow();
+    // The answer to a refused form is the page itself: a reload asks for the page, not again.
+    const shown = document.body.dataset.shownAt;
+    if (shown) history.replaceState(null, "", shown);
     const box = document.querySelector("[data-stream]");
     if (box) live(box);
   });

@@ -12,7 +12,8 @@ from typing import Annotated, Any, TypedDict
 
 import anyio
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -32,6 +33,47 @@ FORM = {
         "why": {"enum": ["price", "quality"]},
     },
 }
+
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGNgGAWjYBSMgoEHAATiAAFzTsT9AAAA"
+    "AElFTkSuQmCC"
+)
+ANSWER = f"""Two trains go to **Vienna** today:
+
+1. `RJ 63` at 09:10, *direct*
+2. `EN 50407` at 21:40
+
+> Book early: [the timetable](https://example.com/times) changes in December.
+
+```
+GET /trains?to=vienna
+```
+
+{HOSTILE}"""
+
+
+class Address(BaseModel):
+    """Where an order goes."""
+
+    street: str
+    country: str = "Austria"
+
+
+class Item(BaseModel):
+    """One item of an order."""
+
+    name: str
+    count: int = Field(1, ge=1, le=9)
+    tags: list[str] = []
+
+
+class Order(BaseModel):
+    """The answer to `order`."""
+
+    to: Address
+    bill: Address | None = None
+    items: list[Item] = Field(min_length=1)
 
 
 class Log(TypedDict, total=False):
@@ -68,6 +110,48 @@ async def approve(_: Log) -> dict[str, Any]:
     return {"log": [f"approved {found.get('amount')}"]}
 
 
+async def order(_: Log) -> dict[str, Any]:
+    found = interrupt("Which order?", response_schema=Order)
+    return {"log": [found.model_dump_json()]}
+
+
+async def agent(state: Chat) -> dict[str, Any]:
+    """Call two tools; then say what they found."""
+    if isinstance(state["messages"][-1], ToolMessage):
+        return {"messages": [AIMessage(ANSWER)]}
+    calls = [
+        {"id": "c1", "name": "find_trains", "args": {"to": "Vienna", "day": "today"}},
+        {"id": "c2", "name": "look_up", "args": {"of": HOSTILE}},
+    ]
+    return {"messages": [AIMessage("I look that up.", tool_calls=calls)]}
+
+
+async def tools(_: Chat) -> dict[str, Any]:
+    picture = [{"type": "image", "base64": PIXEL, "mime_type": "image/png"}]
+    found = [
+        ToolMessage('{"trains": ["RJ 63", "EN 50407"]}', tool_call_id="c1"),
+        ToolMessage(picture, tool_call_id="c2", status="error"),
+    ]
+    return {"messages": found}
+
+
+async def review(_: Chat) -> dict[str, Any]:
+    """Ask about a tool call as middleware does."""
+    letter = {"to": "ada@example.com", "text": "Your train leaves at 09:10.", "copies": 1}
+    asked = {"name": "send_mail", "args": letter, "description": "Sends a mail to a customer"}
+    allowed = {"action_name": "send_mail", "allowed_decisions": ["approve", "edit", "reject"]}
+    found = interrupt({"action_requests": [asked], "review_configs": [allowed]})
+    return {"messages": [AIMessage(f"decided: {found['decisions'][0]}")]}
+
+
+async def remember(_: Chat) -> dict[str, Any]:
+    """Messages of 1,000 turns."""
+    made: list[Any] = []
+    for at in range(1000):
+        made += [HumanMessage(f"question **{at}**"), AIMessage(f"answer `{at}`")]
+    return {"messages": made}
+
+
 async def fault(_: Log) -> dict[str, Any]:
     global broken  # noqa: PLW0603 - mended by being called
     if broken:
@@ -96,6 +180,15 @@ def chain(state: Any, *nodes: Any) -> Any:
     return builder.compile()
 
 
+def assistant() -> Any:
+    builder = StateGraph(Chat).add_node(agent).add_node(tools).add_edge(START, "agent")
+    builder.add_edge("tools", "agent")
+    builder.add_conditional_edges(
+        "agent", lambda state: "tools" if state["messages"][-1].tool_calls else END, ["tools", END]
+    )
+    return builder.compile()
+
+
 def loop() -> Any:
     builder = StateGraph(Log).add_node("count", count).add_edge(START, "count")
     builder.add_conditional_edges(
@@ -115,6 +208,10 @@ def make_system(path: str) -> ActorSystem:
         "fail": chain(Log, plan, fault),
         "loop": loop(),
         "chat": chain(Chat, talk),
+        "order": chain(Log, order),
+        "assistant": assistant(),
+        "review": chain(Chat, review),
+        "long-talk": chain(Chat, remember),
     }
     return ActorSystem(graphs, saver=SqliteSaver(path), store=SqliteStore(path + ".store"))
 
