@@ -57,6 +57,7 @@ class Field(msgspec.Struct, frozen=True):
         key: of its value in the object around it; a row's number.
         choices: of a "select" or "radio", as JSON texts.
         value: the text that it shows.
+        start: the text that it begins with.
         fields: of a "group"; the rows of "rows".
         row: of "rows", the row that is copied for a further one.
         error: why its text was refused.
@@ -75,6 +76,7 @@ class Field(msgspec.Struct, frozen=True):
     row: "Field | None" = None
     error: str = ""
     spec: Mapping[str, Any] = {}
+    start: str = ""
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -227,7 +229,8 @@ class _Maker:
             start = json.dumps(default) if "default" in spec else choices[0] * (len(choices) == 1)
             value = self._texts.of(path, start if start in choices else "")
             widget = spec.get("widget") or "select"
-            return change(field, widget=widget, choices=choices, value=value)
+            start = start if start in choices else ""
+            return change(field, widget=widget, choices=choices, value=value, start=start)
         if depth < DEPTH_MAX and self.is_object(spec):
             inner = tuple(self.properties(spec, path, default, depth + 1))
             return change(field, widget="group", fields=inner)
@@ -238,7 +241,7 @@ class _Maker:
         ):
             return change(field, widget="rows", **self._rows(spec, path, default, depth))
         text = _text_of(field.widget, default)
-        return change(field, value=self._texts.of(path, text))
+        return change(field, value=self._texts.of(path, text), start=text)
 
     def _rows(self, spec: Mapping[str, Any], path: str, default: Any, depth: int) -> dict[str, Any]:
         def row(number: str, **own: Any) -> Field:
@@ -275,7 +278,9 @@ class _Maker:
         found = self._referenced(spec.get("$ref"))
         if found is not None:
             del spec["$ref"]
-            return {**self.resolved(found, depth + 1), **spec}
+            # The name of a class names its fields worse than their own keys do.
+            there = {k: v for k, v in self.resolved(found, depth + 1).items() if k != "title"}
+            return {**there, **spec}
         return spec
 
     def _referenced(self, reference: Any) -> Any:
@@ -415,10 +420,10 @@ def _fits(field: Field, value: Any, errors: dict[str, str]) -> Any:
 
 
 def _is_empty(field: Field) -> bool:
-    """Whether nothing was given in a field."""
+    """Whether nothing was given in a field besides what it began with."""
     if field.widget in ("group", "rows"):
         return all(map(_is_empty, field.fields))
-    return field.value in ("", "false")
+    return field.value in ("", "false", field.start)
 
 
 def _read(field: Field, text: str) -> Any:

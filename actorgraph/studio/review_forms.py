@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.studio.question_forms import AREA_FROM, NEW, Field, Texts, answer_of, form_of
+from actorgraph.studio.shown import Shown, shown
 
 DECISIONS = ("approve", "edit", "reject", "respond")
 """The decisions that have fields."""
@@ -22,6 +23,7 @@ class Review(msgspec.Struct, frozen=True):
     Attributes:
         decision: a "radio" of the allowed decisions.
         args: the arguments, which an edit changes; None if it isn't allowed.
+        given: the arguments as they were asked for.
         message: for a rejection or a response; None if neither is allowed.
     """
 
@@ -30,7 +32,7 @@ class Review(msgspec.Struct, frozen=True):
     decision: Field
     args: Field | None
     message: Field | None
-    given: Any
+    given: Shown
 
 
 def is_review(question: Any) -> bool:
@@ -64,7 +66,7 @@ def _review(request: Mapping[str, Any], group: Field) -> Review:
         inner["decision"],
         inner.get("args"),
         inner.get("message"),
-        request.get("args"),
+        shown(request.get("args")),
     )
 
 

@@ -170,8 +170,13 @@ class TestUncommonSchemas:
 
 ADDRESS = {
     "type": "object",
+    "title": "Address",
     "required": ["street"],
-    "properties": {"street": {"type": "string"}, "old": {"type": "boolean"}},
+    "properties": {
+        "street": {"type": "string"},
+        "old": {"type": "boolean"},
+        "land": {"type": "string", "default": "Austria"},
+    },
 }
 NESTED = {
     "type": "object",
@@ -203,7 +208,11 @@ class TestNestedValues:
         """
         to, bill, items = form_of(NESTED).fields
 
-        assert (to.widget, [one.path for one in to.fields]) == ("group", ["to/street", "to/old"])
+        assert (to.widget, [one.path for one in to.fields]) == (
+            "group",
+            ["to/street", "to/old", "to/land"],
+        )
+        assert (to.label, bill.label) == ("to", "bill")
         assert (bill.widget, bill.required) == ("group", False)
         assert (items.widget, items.fields) == ("rows", ())
         assert [one.path for one in items.row.fields] == ["items/*/name", "items/*/tags"]
@@ -216,6 +225,7 @@ class TestNestedValues:
         given = {
             "to/street": "Elm 1",
             "bill/street": "",
+            "bill/land": "Austria",
             "items/10/~row": "1",
             "items/10/name": "b",
             "items/2/name": "a",
@@ -259,7 +269,7 @@ class TestNestedValues:
         }
         at, numbers = form_of(schema).fields
 
-        assert [one.value for one in at.fields] == ["Oak 2", "true"]
+        assert [one.value for one in at.fields] == ["Oak 2", "true", "Austria"]
         assert [one.value for one in numbers.fields] == ["4", "5"]
 
     def test_names_with_slashes_are_fields(self):

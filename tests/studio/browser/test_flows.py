@@ -29,7 +29,7 @@ def test_a_run_is_seen_live(view):
     page.wait_for_selector('[data-node="search"].running')
     page.wait_for_selector('[data-node="write"].running')
     assert page.locator('[data-node="search"].done').count() >= 1
-    status(page, "idle")
+    status(page, "ended")
     assert page.locator("ol.steps li").count() == 5
     assert page.locator("svg.waterfall .bar.done").count() == 3
 
@@ -41,7 +41,7 @@ def test_tokens_are_shown(view):
     page = view.start("chat", "tokens", '{"messages": []}')
 
     page.wait_for_selector("#tokens:has-text('reader')")
-    status(page, "idle")
+    status(page, "ended")
 
 
 def test_threads_are_found(view):
@@ -50,7 +50,7 @@ def test_threads_are_found(view):
     """
     view.start("steps", "found-1")
     page = view.start("ask", "found-2")
-    status(page, "interrupted")
+    status(page, "waiting")
 
     page = view.open("/threads?prefix=found")
     assert page.locator("tbody tr").count() == 2
@@ -65,14 +65,14 @@ def test_a_question_is_answered(view):
     The form of the question's schema is filled in, and the thread ends with the answer.
     """
     page = view.start("ask", "question")
-    status(page, "interrupted")
+    status(page, "waiting")
     page.reload()
     page.check("input[name=ok]")
     page.fill("input[name=amount]", "12.5")
-    page.select_option("select[name=why]", label='"price"')
+    page.select_option("select[name=why]", label="price")
     page.click("text=Answer >> nth=-1")
 
-    status(page, "idle")
+    status(page, "ended")
     page.reload()
     assert "approved 12.5" in "".join(values_of(page))
 
@@ -82,7 +82,7 @@ def test_an_edit_forks(view):
     Values written at an older step run on from there on a branch; the old steps stay.
     """
     page = view.start("steps", "fork")
-    status(page, "idle")
+    status(page, "ended")
     page.reload()
     page.locator("ol.steps a", has_text="then write").click()
     page.click("summary:has-text('Edit')")
@@ -91,7 +91,7 @@ def test_an_edit_forks(view):
     page.click("text=Write >> nth=-1")
 
     page.wait_for_selector("ol.steps .status:has-text('branch')")
-    status(page, "idle")
+    status(page, "ended")
     page.reload()
     assert "edited" in "".join(values_of(page))
 
@@ -101,14 +101,14 @@ def test_a_step_is_run_again(view):
     "Run again from here" calls the following nodes again, on a branch.
     """
     page = view.start("steps", "again")
-    status(page, "idle")
+    status(page, "ended")
     page.reload()
     page.locator("ol.steps a", has_text="then search").click()
     page.click("text=Run again from here")
 
     page.wait_for_selector("ol.steps .status:has-text('branch')")
     page.wait_for_selector('[data-node="write"].done')
-    status(page, "idle")
+    status(page, "ended")
 
 
 def test_a_failed_thread_is_retried(view):
@@ -116,12 +116,12 @@ def test_a_failed_thread_is_retried(view):
     The error is shown, and a retry ends the thread.
     """
     page = view.start("fail", "failed")
-    status(page, "error")
+    status(page, "failed")
     page.reload()
     assert "broken" in page.inner_text(".notice.error")
     page.click("text=Retry")
 
-    status(page, "idle")
+    status(page, "ended")
 
 
 def test_hostile_values_stay_text(view):
@@ -131,7 +131,7 @@ def test_hostile_values_stay_text(view):
     page = view.start(
         "steps", HOSTILE, f'{{"log": ["{HOSTILE.replace(chr(34), chr(92) + chr(34))}"]}}'
     )
-    status(page, "idle")
+    status(page, "ended")
     for path in ("/threads", "/runs", "/store", "/system", "/graphs/steps"):
         page = view.open(path)
         assert page.evaluate("window.hit") is None
@@ -143,7 +143,7 @@ def test_a_page_of_another_site_changes_nothing(view, chromium):
     A form on another origin that posts to the studio is refused, even with the session.
     """
     page = view.start("steps", "target")
-    status(page, "idle")
+    status(page, "ended")
     foreign = view.page.context.new_page()
     action = f"{view.server.url}/threads/target/delete"
     foreign.route(
@@ -171,7 +171,7 @@ def test_the_page_reconnects_after_a_restart(chromium, tmp_path):
         page = view.open(f"/threads?token={TOKEN}")
         page = view.open("/threads/restart")
 
-        status(page, "idle")
+        status(page, "ended")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -182,7 +182,7 @@ def test_pages_are_accessible(chromium, server, scheme):
     axe = pytest.importorskip(AXE, reason="axe is not installed").Axe()
     with watched(chromium, server, color_scheme=scheme) as view:
         page = view.start("ask", f"axe-{scheme}")
-        status(page, "interrupted")
+        status(page, "waiting")
         page = view.start("fail", f"axe-fail-{scheme}")
         found = []
         for path in (
@@ -202,7 +202,7 @@ def test_long_threads_are_paged(view):
     A thread of 2,000 steps shows a page of them, with a link to older ones.
     """
     page = view.start("loop", "long")
-    page.wait_for_selector("#thread-status .status.idle", timeout=60_000)
+    page.wait_for_selector("#thread-status .status.ended", timeout=60_000)
     before = view.server.cpu_s()
     page.reload()
     spent = view.server.cpu_s() - before
@@ -211,3 +211,143 @@ def test_long_threads_are_paged(view):
     page.click("text=Older steps")
     assert re.search(r"then count", page.inner_text("ol.steps"))
     assert spent < 0.2
+
+
+def test_a_conversation_is_led(view):
+    """
+    A thread is started by its graph's form, its messages are shown with the calls of tools, and a
+    further message is sent below them; markup in them runs nowhere.
+    """
+    page = view.open("/start/assistant")
+    page.fill("textarea[name=messages]", "When does a train go?")
+    page.click("main button.main")
+    page.wait_for_selector(".message.assistant strong:has-text('Vienna')")
+    status(page, "ended")
+    assert page.inner_text(".message.user .said") == "When does a train go?"
+    assert page.locator("details.call").count() == 2
+    page.click("details.call summary >> nth=0")
+    assert "RJ 63" in page.inner_text("details.call >> nth=0")
+    assert page.locator("details.call img[src^='data:image/png']").count() == 1
+
+    page.fill("textarea[name=message]", "And tomorrow?")
+    page.click("form.send button")
+    page.wait_for_selector(".message.user >> nth=1")
+    page.wait_for_selector(".message.assistant >> nth=3")
+    assert page.evaluate("window.hit") is None
+
+
+def test_tokens_give_way_to_their_message(view):
+    """
+    The text of a model appears while it is written, and is there once when it is stored.
+    """
+    page = view.start("chat", "once", '{"messages": []}')
+
+    page.wait_for_selector("#talk .message.assistant:has-text('reader of tokens')")
+    page.wait_for_selector("#tokens.idle", state="attached")
+    assert page.locator(".message:has-text('reader of tokens')").count() == 1
+
+
+def test_a_nested_question_is_answered(view):
+    """
+    A question appears without a reload, its lists grow by rows, an error is beside its field with
+    the other texts kept, and the mended answer is taken.
+    """
+    page = view.start("order", "nested-order")
+    page.wait_for_selector("#asked legend:has-text('to')")
+    page.click("text=Add to Items")
+    page.click("text=Add to Items")
+    page.fill("[name='items/0/name']", "lamp")
+    page.click("text=Add to Tags >> nth=0")
+    page.fill("[name='items/0/tags/0']", "blue")
+    page.fill("[name='items/1/name']", "spoon")
+    page.fill("[name='items/1/count']", "99")
+    page.click("text=Answer >> nth=-1")
+
+    page.wait_for_selector(".wrong")
+    assert page.locator("[aria-invalid=true]").count() == 2
+    assert page.input_value("[name='items/0/tags/0']") == "blue"
+    assert page.url.endswith("/threads/nested-order")
+    page.fill("[name='to/street']", "Elm 1")
+    page.locator("[data-remove]").last.click()
+    page.click("text=Answer >> nth=-1")
+    status(page, "ended")
+    page.reload()
+    assert '"tags":["blue"]' in "".join(values_of(page)).replace("\\", "")
+
+
+def test_a_tool_call_is_reviewed(view):
+    """
+    A question of middleware offers its decisions; an edit changes the arguments.
+    """
+    page = view.start("review", "reviewed", '{"messages": [{"role": "user", "content": "go"}]}')
+    page.check("[data-choice=edit]")
+    page.fill("[name='0/args/to']", "eve@example.com")
+    page.click("text=Answer >> nth=-1")
+
+    page.wait_for_selector(".message.assistant:has-text('eve@example.com')")
+    assert "edited_action" in page.inner_text(".message.assistant")
+
+
+def test_a_link_makes_no_page_say_anything(view):
+    """
+    The text of an error comes from the server's own answer, never from the address.
+    """
+    view.start("steps", "plain")
+    for path in ("/threads/plain", "/runs", "/store", "/threads"):
+        page = view.open(f"{path}?problem=call+0900+now&namespace=call+0900+now")
+        assert "call 0900" not in "".join(page.locator("[role=alert]").all_inner_texts())
+
+
+def test_a_stream_that_has_ended_is_not_asked_for_again(view):
+    """
+    After the end of the run the page closes its stream.
+    """
+    page = view.start("steps", "once-streamed")
+    page.wait_for_selector("#live-status:has-text('ended')")
+    page.wait_for_timeout(4000)
+
+    assert len([url for url in view.requests if url.endswith("once-streamed/stream")]) == 1
+
+
+def test_long_conversations_are_paged(view):
+    """
+    A thread of 2,000 messages shows the newest ones within 200 ms, with a link to older ones.
+    """
+    page = view.start("long-talk", "long-talk", '{"messages": []}')
+    page.wait_for_selector("#thread-status .status.ended", timeout=60_000)
+    page.wait_for_selector(".message:has-text('answer 999')")
+    times = []
+    for _ in range(3):
+        before = view.server.cpu_s()
+        page.reload()
+        times.append(view.server.cpu_s() - before)
+
+    assert page.locator(".message").count() == 50
+    page.click("text=Older messages")
+    page.wait_for_selector(".message:has-text('answer 974')")
+    assert min(times) < 0.2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_conversations_are_accessible(chromium, server, scheme, width):
+    """
+    Axe finds nothing on a thread with messages, with a form, and on a new thread's page; no page
+    is wider than its window.
+    """
+    axe = pytest.importorskip(AXE, reason="axe is not installed").Axe()
+    name = f"axe-{scheme}-{width}"
+    with watched(chromium, server, color_scheme=scheme) as view:
+        page = view.start("assistant", f"{name}-a", '{"messages": [["user", "hi"]]}')
+        status(page, "ended")
+        page = view.start("review", f"{name}-r", '{"messages": [["user", "hi"]]}')
+        status(page, "waiting")
+        page = view.start("order", f"{name}-o")
+        status(page, "waiting")
+        page.set_viewport_size({"width": width, "height": 900})
+        found = []
+        for path in (*(f"/threads/{name}-{one}" for one in "aro"), "/start/order"):
+            page = view.open(path)
+            found += [(path, one["id"]) for one in axe.run(page)["violations"]]
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert found == []
