@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from actorgraph.graph import CompiledStateGraph
 from actorgraph.messages import add_messages
-from actorgraph.studio.question_forms import NEW, Form, Texts, answer_of, form_of
+from actorgraph.studio.question_forms import NEW, Form, GivenTexts, answer_of, form_of
 
 MESSAGES = "messages"
 """The key of a list of messages by which a graph is known to take them, without their reducer."""
@@ -36,7 +36,7 @@ def _takes_messages(graph: CompiledStateGraph, name: str, properties: Mapping[st
     return name in properties and (folds or (name == MESSAGES and is_list))
 
 
-def input_form(graph: CompiledStateGraph, texts: Texts = NEW) -> Form:
+def input_form(graph: CompiledStateGraph, texts: GivenTexts = NEW) -> Form:
     """Make the form of a graph's input: a text for its messages, other keys by their schema."""
     return form_of(_shown_schema(graph), texts)
 
@@ -59,7 +59,7 @@ def input_of(graph: CompiledStateGraph, given: Mapping[str, str]) -> Any:
     Raises:
         FormError: they don't fit.
     """
-    key, found = message_key(graph), answer_of(input_form(graph, Texts(given)))
+    key, found = message_key(graph), answer_of(input_form(graph, GivenTexts(given)))
     if key and isinstance(found, dict) and key in found:
         return {**cast("dict[str, Any]", found), key: [user_message(str(found[key]))]}
     return found

@@ -95,7 +95,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class FormError(ValueError):
-    """Texts of a form don't fit.
+    """GivenTexts of a form don't fit.
 
     Attributes:
         errors: path of a field -> why; "" for the whole value.
@@ -108,7 +108,7 @@ class FormError(ValueError):
         self.errors = errors
 
 
-class Texts(msgspec.Struct, frozen=True):
+class GivenTexts(msgspec.Struct, frozen=True):
     """What a form that was sent contains; `given` is None for a new form.
 
     Attributes:
@@ -136,7 +136,7 @@ class Texts(msgspec.Struct, frozen=True):
         ]
 
 
-NEW = Texts()
+NEW = GivenTexts()
 
 
 def schema_of(question: Any, schema: Any = None) -> Mapping[str, Any] | None:
@@ -164,14 +164,14 @@ def without_schema(question: Any) -> Any:
     return {key: value for key, value in given.items() if key not in SCHEMA_KEYS}
 
 
-def form_of(schema: Mapping[str, Any] | None, texts: Texts = NEW) -> Form:
+def form_of(schema: Mapping[str, Any] | None, texts: GivenTexts = NEW) -> Form:
     """Make the form of a value with a JSON schema, or of any value."""
     error = texts.errors.get("", "")
     if schema is None:
         value = texts.of(ANSWER, "")
         field = Field(ANSWER, ANSWER, "Answer", "area", value=value, help="text, or JSON")
         return Form((field,), whole=True, error=error)
-    maker = _Maker(schema, texts)
+    maker = _FieldMaker(schema, texts)
     spec = maker.resolved(schema)
     if maker.is_object(spec):
         fields = tuple(maker.properties(spec, "", spec.get("default"), 0))
@@ -180,10 +180,10 @@ def form_of(schema: Mapping[str, Any] | None, texts: Texts = NEW) -> Form:
     return Form((field,), whole=True, error=error, schema=schema)
 
 
-class _Maker:
+class _FieldMaker:
     """Makes the fields of a schema, with the texts that they show."""
 
-    def __init__(self, schema: Mapping[str, Any], texts: Texts) -> None:
+    def __init__(self, schema: Mapping[str, Any], texts: GivenTexts) -> None:
         self._schema = schema
         self._texts = texts
 

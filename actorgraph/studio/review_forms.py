@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.studio.question_forms import AREA_FROM, NEW, Field, Texts, answer_of, form_of
+from actorgraph.studio.question_forms import AREA_FROM, NEW, Field, GivenTexts, answer_of, form_of
 from actorgraph.studio.shown import Shown, shown
 
 DECISIONS = ("approve", "edit", "reject", "respond")
@@ -50,7 +50,7 @@ def is_review(question: Any) -> bool:
     )
 
 
-def reviews_of(question: Any, texts: Texts = NEW) -> list[Review]:
+def reviews_of(question: Any, texts: GivenTexts = NEW) -> list[Review]:
     """Make the fields of a question about tool calls."""
     given = cast("Mapping[str, Any]", question)
     asked, known = _maps(given["action_requests"]), _maps(given.get("review_configs"))
@@ -70,7 +70,7 @@ def _review(request: Mapping[str, Any], group: Field) -> Review:
     )
 
 
-def decisions_of(question: Any, texts: Texts) -> dict[str, Any]:
+def decisions_of(question: Any, texts: GivenTexts) -> dict[str, Any]:
     """Read the answer of a form that was sent.
 
     Raises:

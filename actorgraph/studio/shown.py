@@ -1,6 +1,5 @@
 """Values as pages show them: as text, cut to a length; moments; addresses. Pure."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -38,14 +37,22 @@ def plain(value: Any) -> Any:
 
 def shown(value: Any, most: int = TEXT_MAX) -> Shown:
     """Show a value: text as it is, everything else as indented JSON."""
-    data = plain(value)
-    text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
+    return shown_plain(plain(value), most)
+
+
+def shown_plain(data: Any, most: int = TEXT_MAX) -> Shown:
+    """Show JSON data, such as `plain` returns."""
+    text = data if isinstance(data, str) else _indented(data)
     return Shown(text[:most], max(0, len(text) - most))
 
 
 def whole(value: Any) -> str:
     """Return a value as indented JSON, for a field to edit it."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+    return _indented(plain(value))
+
+
+def _indented(data: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
 def moment(at: datetime | str | int | None) -> Moment | None:

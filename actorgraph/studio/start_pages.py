@@ -6,7 +6,7 @@ from starlette.responses import Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.studio.input_forms import input_form, input_of
 from actorgraph.studio.page_calls import Handler, StudioCall
-from actorgraph.studio.question_forms import RAW, FormError, Texts, choice_text, json_or_text
+from actorgraph.studio.question_forms import RAW, FormError, GivenTexts, choice_text, json_or_text
 from actorgraph.studio.shown import part
 from actorgraph.studio.thread_actions import may_start, start_run, status_of_error
 from actorgraph.web.http.problems import HttpProblem, NotFound
@@ -23,7 +23,7 @@ async def start_form(call: StudioCall) -> Response:
     seen = await call.access.visible(call.principal, call.source.graphs)
     if name not in seen:
         raise NotFound(f"graph {name!r} not found")
-    texts = Texts(call.form if call.problem else None, call.errors)
+    texts = GivenTexts(call.form if call.problem else None, call.errors)
     return call.page(
         "start.html",
         title=f"Start {name}",

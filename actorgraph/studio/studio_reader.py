@@ -84,6 +84,7 @@ class ThreadEntry(msgspec.Struct, frozen=True):
         phase: what it waits for.
         steps: of its newest checkpoint; None if unknown.
         updated: ISO 8601 UTC.
+        head: its newest state, if it was read.
     """
 
     thread_id: str
@@ -94,6 +95,7 @@ class ThreadEntry(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
     open_runs: bool = False
     phase: str = "ended"
+    head: StateSnapshot | None = None
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
@@ -181,7 +183,9 @@ class StudioReader:
         head = await self.head(entry)
         status = thread_status(head, busy=busy)
         phase = await phase_in(self.system, thread_id, head, busy=busy)
-        return msgspec.structs.replace(entry, status=status, phase=phase, steps=_number(head))
+        return msgspec.structs.replace(
+            entry, status=status, phase=phase, steps=_number(head), head=head
+        )
 
     @property
     def _host(self) -> Host:
@@ -399,7 +403,9 @@ class StudioReader:
             )
             found = [step async for step in rows]
         if found and before is None:
-            found[0] = await self.head(entry)
+            known = entry.head
+            is_same = known is not None and checkpoint_of(known) == checkpoint_of(found[0])
+            found[0] = known if known is not None and is_same else await self.head(entry)
         more = len(found) > STEPS_MAX
         return StepsPage(
             tuple(found[:STEPS_MAX]), checkpoint_of(found[STEPS_MAX - 1]) if more else None

@@ -11,7 +11,14 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.internals import assistant_id
 from actorgraph.studio.input_forms import message_key, user_message
 from actorgraph.studio.page_calls import Handler, StudioCall
-from actorgraph.studio.question_forms import RAW, FormError, Texts, answer_of, form_of, json_or_text
+from actorgraph.studio.question_forms import (
+    RAW,
+    FormError,
+    GivenTexts,
+    answer_of,
+    form_of,
+    json_or_text,
+)
 from actorgraph.studio.review_forms import decisions_of
 from actorgraph.studio.shown import part
 from actorgraph.studio.studio_reader import ThreadEntry
@@ -81,8 +88,8 @@ def _answer(call: StudioCall, asked: Question) -> Any:
     """
     raw = call.form.get(RAW, "").strip()
     if not asked.reviews or raw:
-        return answer_of(form_of(asked.form.schema, Texts(call.form)), raw)
-    return decisions_of(asked.asked, Texts(call.form))
+        return answer_of(form_of(asked.form.schema, GivenTexts(call.form)), raw)
+    return decisions_of(asked.asked, GivenTexts(call.form))
 
 
 async def send(call: StudioCall) -> Response:

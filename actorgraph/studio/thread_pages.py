@@ -13,7 +13,7 @@ from actorgraph.internals import PHASE_TEXT, microseconds_now
 from actorgraph.studio.conversation import conversation_of
 from actorgraph.studio.input_forms import message_key
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
-from actorgraph.studio.question_forms import Texts, choice_text
+from actorgraph.studio.question_forms import GivenTexts, choice_text
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.shown import whole as whole_text
 from actorgraph.studio.steps import checkpoint_of, parent_of
@@ -149,7 +149,7 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
 async def conversation(call: StudioCall) -> Response:
     """Show the messages and questions of a thread, to replace them in its page."""
     entry = await admitted(call, "studio.read")
-    head = await call.source.head(entry)
+    head = entry.head or await call.source.head(entry)
     context = _talk_context(call, entry, head, is_head=True)
     address = address_of(call, entry.thread_id)
     return call.page("talk.html", thread=_thread(entry, address), partial=True, **context)
@@ -164,7 +164,7 @@ def _talk_context(
     number = int(before) if before.isdecimal() and len(before) < 9 else None
     talk = None if step is None else conversation_of(step.values, key, number)
     refused = call.form.get("interrupt", "") if call.problem else ""
-    texts = Texts(call.form, call.errors)
+    texts = GivenTexts(call.form, call.errors)
     questions = (
         questions_of(step, call.many.get("interrupt", [""])[0] if refused else "", texts)
         if (step is not None and is_head)

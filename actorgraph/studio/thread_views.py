@@ -11,13 +11,13 @@ from actorgraph.studio.question_forms import (
     NEW,
     RAW,
     Form,
-    Texts,
+    GivenTexts,
     form_of,
     schema_of,
     without_schema,
 )
 from actorgraph.studio.review_forms import Review, is_review, reviews_of
-from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
+from actorgraph.studio.shown import Moment, Shown, moment, plain, shown, shown_plain
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
 from actorgraph.types import Interrupt, StateSnapshot
 
@@ -164,7 +164,7 @@ def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, state) for name, state in found.items() if state]
 
 
-def questions_of(step: StateSnapshot, refused: str = "", texts: Texts = NEW) -> list[Question]:
+def questions_of(step: StateSnapshot, refused: str = "", texts: GivenTexts = NEW) -> list[Question]:
     """Return the open questions of a step's tasks.
 
     Args:
@@ -178,7 +178,7 @@ def questions_of(step: StateSnapshot, refused: str = "", texts: Texts = NEW) -> 
     ]
 
 
-def _question(asked: Interrupt, node: str, texts: Texts) -> Question:
+def _question(asked: Interrupt, node: str, texts: GivenTexts) -> Question:
     value = plain(asked.value)
     raw = (texts.given or {}).get(RAW, "")
     if is_review(value):
@@ -237,9 +237,9 @@ def state_view(
         step.next,
         str(metadata.get("source", "")),
         str(metadata.get("run_id", "")),
-        tuple((str(name), shown(value)) for name, value in _items(now)),
+        tuple((str(name), shown_plain(value)) for name, value in _items(now)),
         tuple(
-            ShownChange(row.path, row.kind, shown(row.before), shown(row.after))
+            ShownChange(row.path, row.kind, shown_plain(row.before), shown_plain(row.after))
             for row in found.rows
         ),
         found.more,

@@ -6,7 +6,7 @@ from actorgraph.studio.question_forms import (
     ANSWER,
     FIELDS_MAX,
     FormError,
-    Texts,
+    GivenTexts,
     answer_of,
     choice_text,
     form_of,
@@ -39,7 +39,7 @@ def fields_of(question):
 
 def answered(question, given, raw=""):
     """The answer of a question's form that was sent with these texts."""
-    return answer_of(form_of(schema_of(question), Texts(given)), raw)
+    return answer_of(form_of(schema_of(question), GivenTexts(given)), raw)
 
 
 def errors_of(schema, given, raw=""):
@@ -243,7 +243,7 @@ class TestNestedValues:
         """
         given = {"to/old": "true", "items/0/name": "", "items/0/tags/0": "x"}
         errors = errors_of(NESTED, given)
-        to, _, items = form_of(NESTED, Texts(given, errors)).fields
+        to, _, items = form_of(NESTED, GivenTexts(given, errors)).fields
 
         assert errors == {"to/street": "required", "items/0/name": "required"}
         assert (to.fields[0].error, to.fields[1].value) == ("required", "true")
@@ -388,7 +388,7 @@ class TestReviews:
         """
         The answer has a decision for each call, with what belongs to it.
         """
-        texts = Texts({"1/decision": '"reject"', "1/message": "no", **given})
+        texts = GivenTexts({"1/decision": '"reject"', "1/message": "no", **given})
 
         found = decisions_of(CALLS, texts)
         assert found == {"decisions": [decision, {"type": "reject", "message": "no"}]}
@@ -406,6 +406,6 @@ class TestReviews:
         A missing decision, a response without a text and a wrong argument are named.
         """
         with pytest.raises(FormError) as refused:
-            decisions_of(CALLS, Texts({"1/decision": '"approve"', **given}))
+            decisions_of(CALLS, GivenTexts({"1/decision": '"approve"', **given}))
 
         assert list(refused.value.errors) == [path]
