@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench import catalogue, facts, report, rival, runner, web_load
+from tests.bench import catalogue, facts, pages, report, rival, runner, tokens, web_load
 
 
 def arguments() -> argparse.Namespace:
@@ -25,7 +25,7 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="+",
         metavar="NAME",
-        help='measure only these, by name; "web": runs over HTTP',
+        help='measure only these, by name; "web": runs over HTTP; "tokens": tokens to clients',
     )
     parser.add_argument(
         "--group",
@@ -54,6 +54,8 @@ def main() -> int:
     options = arguments()
     if options.only == ["web"]:
         return web_load.main(quick=options.quick, peers=not options.no_rival)
+    if options.only == ["tokens"]:
+        return tokens.main(options)
     measures = catalogue.select(options.only, quick=options.quick, groups=options.group)
     if options.list:
         print("\n".join(f"{measure.name:26} {measure.title}" for measure in measures))
@@ -103,15 +105,16 @@ def write_json(
     path = options.json
     measures = {outcome.measure.name: report.as_json(outcome) for outcome in outcomes}
     quick = options.quick
+    more: dict[str, Any] = {}
     if options.add and path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
         quick = quick or before["quick"]
         measures = {each["name"]: each for each in before["measures"]} | measures
         libraries = dict.fromkeys([*before["facts"]["libraries"], *machine["libraries"]])
         machine = {**machine, "libraries": list(libraries)}
-    lines = ",\n".join(json.dumps(measure) for measure in measures.values())
-    head = f'"quick": {json.dumps(quick)},\n"facts": {json.dumps(machine, indent=1)}'
-    path.write_text(f'{{{head},\n"measures": [\n{lines}\n]}}\n', encoding="utf-8")
+        more = {key: before[key] for key in before.keys() & {"tokens"}}
+    document = {"quick": quick, "facts": machine, "measures": [*measures.values()], **more}
+    pages.save(path, document)
 
 
 if __name__ == "__main__":

@@ -592,9 +592,9 @@ def select(
         if (names is None or measure.name in names)
         and (groups is None or measure.group.value in groups)
     ]
-    return [_at_quick_size(measure) for measure in chosen] if quick else chosen
+    return [at_quick_size(measure) for measure in chosen] if quick else chosen
 
 
-def _at_quick_size(measure: Measure) -> Measure:
+def at_quick_size(measure: Measure) -> Measure:
     """The same measure, small and once."""
     return replace(measure, arguments={**measure.arguments, **measure.quick}, repetitions=1)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tests.bench.catalogue import RIVAL, SUBJECT
+from tests.bench.catalogue import FLOOR, RIVAL, SUBJECT
 
 WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 70, 130, 44, 52
 TEXT, GRID = "#6e7781", "#8b949e"
-COLOURS = {SUBJECT: "#2f81f7", RIVAL: "#d4661f"}
-NAMES = {SUBJECT: "actorgraph", RIVAL: "LangGraph"}
+COLOURS = {SUBJECT: "#2f81f7", RIVAL: "#d4661f", FLOOR: TEXT}
+NAMES = {SUBJECT: "actorgraph", RIVAL: "LangGraph", FLOOR: "bare generator"}
 
 Point = tuple[float, float]
 
@@ -56,10 +56,19 @@ def bytes_chart(measures: list[dict[str, Any]]) -> Chart:
     )
 
 
+def tokens_chart(measures: list[dict[str, Any]]) -> Chart:
+    """The server's CPU of a token against the clients that read at once."""
+    return Chart(
+        "CPU of a token, us: a LangChain model, mode messages, FastAPI, SQLite",
+        "clients at once, 40 tokens each, 20 ms apart",
+        curves(measures, r"tokens-(\d+)", lambda measure, side: measure["medians"][side]),
+    )
+
+
 def curves(
     measures: list[dict[str, Any]], name: str, value: Callable[[dict[str, Any], str], float]
 ) -> dict[str, list[Point]]:
-    """The points of both sides: the number in a measure's name, and its figure."""
+    """The points of each side: the number in a measure's name, and its figure."""
     found: dict[str, list[Point]] = {}
     for measure in measures:
         match = re.fullmatch(name, measure["name"])

@@ -34,3 +34,12 @@ async def gather(programs: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
         for index in range(len(programs)):
             nursery.start_soon(fill, index)
     return results
+
+
+async def turn() -> None:
+    """Give other tasks a turn."""
+    trio = sys.modules.get("trio")
+    if trio is None or not trio.lowlevel.in_trio_run():
+        await asyncio.sleep(0)
+    else:
+        await trio.lowlevel.checkpoint()

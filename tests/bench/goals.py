@@ -1,9 +1,11 @@
-"""The goals of the two drivers: each figure before they were written, its goal, and today's.
+"""The goals of the two drivers, and of tokens: each figure before, its goal, and today's.
 
     python -m tests.bench.goals               # `make goals`: all but `make test`; half an hour
     python -m tests.bench.goals --counts      # without the speeds; seconds
     python -m tests.bench.goals --speeds FILE # those that `make bench ARGS='--json FILE'` wrote
     python -m tests.bench.goals --tests       # and `make test`, for its CPU time
+    python -m tests.bench.goals --tokens FILE # those of tokens to clients instead, from
+                                              # `make bench ARGS='--only tokens --json FILE'`
 
 Nothing is measured here. Speeds are rows of `tests.bench`, calls are counted by
 `tests.support.house` and `tests.support.post_path`, lines by `tests.support.rings`. What was before
@@ -16,14 +18,14 @@ import resource
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.bench import pages, report, rival
+from tests.bench import goal_rows, pages, report, rival, token_figures
 from tests.bench.catalogue import SUBJECT, Against, Comparison
+from tests.bench.goal_rows import Figures, Goal
 from tests.support import post_path, rings
 
 STORED = rival.ROOT / ".bench" / "goals.json"
@@ -41,23 +43,6 @@ WAYS = {
     "actorgraph.runtime.task.calling.call_inline": "a router, on the loop, by declaration",
 }
 """The ways in which a node or router that is a plain function is called, kept by hand."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One line of the table.
-
-    Attributes:
-        name: of the measure or count.
-        bars: a bar for each of its numbers.
-        at_least: whether the numbers must be as large as the bars, else at most as large.
-    """
-
-    name: str
-    title: str
-    before: str
-    bars: tuple[float, ...]
-    at_least: bool = False
 
 
 def _times(name: str, title: str, before: str, bar: float) -> Goal:
@@ -96,8 +81,6 @@ GOALS = (
     Goal("dependencies", "core dependencies", "8", (7,)),
     Goal("tests", "`make test`: seconds of CPU", "856", (520,)),
 )
-
-Figures = Mapping[str, tuple[float, ...]]
 
 
 def speeds(document: dict[str, Any]) -> dict[str, tuple[float, ...]]:
@@ -199,35 +182,8 @@ def _cpu_of_children() -> float:
 
 
 def rows(figures: Figures) -> Iterator[list[str]]:
-    """A row for each goal; a speed is judged by the clock, its CPU time is beside it."""
-    for goal in GOALS:
-        found = figures.get(goal.name, ())
-        numbers, more = found[: len(goal.bars)], found[len(goal.bars) :]
-        today = " / ".join(map(_shown, numbers)) + "".join(f" (CPU {_shown(n)})" for n in more)
-        bars = " / ".join(map(_shown, goal.bars))
-        sign = ">=" if goal.at_least else "<="
-        yield [goal.title, goal.before, f"{sign} {bars}", today or "-", verdict(goal, numbers)]
-
-
-def verdict(goal: Goal, numbers: tuple[float, ...]) -> str:
-    """Whether each number reaches its bar."""
-    said = {
-        report.verdict(
-            number,
-            Comparison(
-                Against.NOTHING,
-                at_least=bar if goal.at_least else None,
-                at_most=None if goal.at_least else bar,
-                required=False,
-            ),
-        )
-        for number, bar in zip(numbers or [None] * len(goal.bars), goal.bars, strict=True)
-    }
-    return max(said, key=["reached", "not reached", "not measured"].index)
-
-
-def _shown(number: float) -> str:
-    return f"{number:,.0f}" if number == int(number) or number >= 100 else f"{number:.3g}"
+    """A row for each goal of the two drivers."""
+    return goal_rows.rows(GOALS, figures)
 
 
 def main() -> int:
@@ -240,7 +196,10 @@ def main() -> int:
     parser.add_argument("--counts", action="store_true", help="without the speeds")
     parser.add_argument("--speeds", type=Path, metavar="FILE", help="read them from there")
     parser.add_argument("--tests", action="store_true", help="run `make test` too")
+    parser.add_argument("--tokens", type=Path, metavar="FILE", help="the goals of tokens instead")
     options = parser.parse_args()
+    if options.tokens is not None:
+        return _print_tokens(options.tokens)
     figures = counts()
     if not options.counts:
         if options.speeds is None:
@@ -252,8 +211,18 @@ def main() -> int:
             return 1
     if options.tests:
         figures |= tests()
-    header = ["figure", "before", "goal", "today", "reached"]
-    print("\n".join(report.table(header, list(rows(figures)))))
+    print("\n".join(report.table(goal_rows.HEADER, list(rows(figures)))))
+    return 0
+
+
+def _print_tokens(path: Path) -> int:
+    try:
+        document = pages.load_tokens(path)
+    except pages.NoFigures as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    found = goal_rows.rows(token_figures.GOALS, token_figures.numbers(document))
+    print("\n".join(report.table(goal_rows.HEADER, list(found))))
     return 0
 
 

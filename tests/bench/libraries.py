@@ -36,6 +36,7 @@ class Library:
     Send: Any
     InMemorySaver: Any
     add_messages: Any
+    get_stream_writer: Any
     open_sqlite: Callable[[Path, str], AbstractAsyncContextManager[Any]]
     open_sqlite_blocking: Callable[[Path], AbstractContextManager[Any]]
     open_postgres: Callable[[str], AbstractAsyncContextManager[Any]]
@@ -110,6 +111,7 @@ def _actorgraph() -> Library:
         Send=package.Send,
         InMemorySaver=package.InMemorySaver,
         add_messages=package.add_messages,
+        get_stream_writer=package.get_stream_writer,
         open_sqlite=open_sqlite,
         open_sqlite_blocking=open_sqlite_blocking,
         open_postgres=open_postgres,
@@ -151,6 +153,7 @@ def _langgraph() -> Library:
         Send=import_module("langgraph.types").Send,
         InMemorySaver=import_module("langgraph.checkpoint.memory").InMemorySaver,
         add_messages=graph.add_messages,
+        get_stream_writer=import_module("langgraph.config").get_stream_writer,
         open_sqlite=open_sqlite,
         open_sqlite_blocking=open_sqlite_blocking,
         open_postgres=_langgraph_postgres,

@@ -13,16 +13,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench import catalogue, charts, report, rival
+from tests.bench import catalogue, charts, goal_rows, report, rival, token_figures
 from tests.bench.catalogue import PEERS, RIVAL, SUBJECT, Against, Comparison, Group, Unit
 from tests.bench.runner import Outcome
 
 FIGURES = rival.ROOT / "docs" / "benchmarks.json"
 README = rival.ROOT / "README.md"
 PAGE = rival.ROOT / "docs" / "benchmarks.md"
+TOKENS_CHART = "benchmarks-tokens.svg"
 CHARTS = {
     "benchmarks-threads.svg": charts.threads_chart,
     "benchmarks-bytes.svg": charts.bytes_chart,
+    TOKENS_CHART: charts.tokens_chart,
 }
 BEGIN, END = "<!-- figures: written by `make figures` -->", "<!-- end of figures -->"
 
@@ -66,6 +68,43 @@ def load(path: Path) -> dict[str, Any]:
     if document["quick"]:
         raise NoFigures(f"{path.name} is of `--quick`, which is too small to judge by")
     return document
+
+
+def load_tokens(path: Path) -> dict[str, Any]:
+    """The figures of tokens in such a file.
+
+    Raises: NoFigures, if it has none, or those of a quick measurement.
+    """
+    command = f"make bench ARGS='--only tokens --json {path.name}'"
+    document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if "tokens" not in document:
+        raise NoFigures(f"no figures of tokens yet: {command} writes them")
+    if document["tokens"]["settings"]["quick"]:
+        raise NoFigures(
+            f"the tokens of {path.name} are of `--quick`, which is too small to judge by"
+        )
+    return document["tokens"]
+
+
+def save(path: Path, document: dict[str, Any]) -> None:
+    """Write figures, a line per measure."""
+    lines = ",\n".join(json.dumps(measure) for measure in document["measures"])
+    head = f'"quick": {json.dumps(document["quick"])},\n'
+    head += f'"facts": {json.dumps(document["facts"], indent=1)}'
+    tail = f',\n"tokens": {_lines_of_tokens(document["tokens"])}' if "tokens" in document else ""
+    path.write_text(f'{{{head},\n"measures": [\n{lines}\n]{tail}}}\n', encoding="utf-8")
+
+
+def save_tokens(path: Path, tokens: dict[str, Any]) -> None:
+    """Write the figures of tokens into a file, beside the measures that it has."""
+    empty = {"quick": tokens["settings"]["quick"], "facts": tokens["facts"], "measures": []}
+    document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
+    save(path, {**document, "tokens": tokens})
+
+
+def _lines_of_tokens(tokens: dict[str, Any]) -> str:
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in tokens.items()]
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def outcomes_of(document: dict[str, Any]) -> list[Outcome]:
@@ -128,15 +167,27 @@ def page_part(document: dict[str, Any]) -> str:
         names = ", ".join(report.SIDES[side] for side in PEERS)
         lines += ["### Beside other libraries", "", OTHERS_TEXT.format(names=names), ""]
         lines += [*report.others_table(shown), ""]
-    for name, chart in CHARTS.items():
-        made = chart(document["measures"])
-        if made.curves:
+    for name, made in _charts(document).items():
+        if name != TOKENS_CHART:
             lines += [f"![{made.title}, against {made.x_label}]({name})", ""]
+    if "tokens" in document:
+        lines += ["### Tokens to clients", "", *tokens_part(document), ""]
     lines += ["### Details", ""]
     if report.single_table(shown):
         lines += [*report.single_table(shown), ""]
     lines += [note for outcome in shown for note in report.notes(outcome)]
     return "\n".join(lines)
+
+
+def tokens_part(document: dict[str, Any]) -> list[str]:
+    """The figures of tokens that go to many clients, their goals and their chart."""
+    tokens = document["tokens"]
+    chart = charts.tokens_chart(tokens["curve"])
+    goals = goal_rows.rows(token_figures.GOALS, token_figures.numbers(tokens))
+    lines = [*token_figures.figures_table(tokens), "", *report.table(goal_rows.HEADER, [*goals])]
+    if chart.curves:
+        lines += ["", f"![{chart.title}, against {chart.x_label}]({TOKENS_CHART})"]
+    return lines
 
 
 OTHERS_TEXT = """\
@@ -148,8 +199,14 @@ rollback journal that is SQLite's default."""
 
 def drawn(document: dict[str, Any]) -> dict[str, str]:
     """The charts that have figures: file name -> SVG."""
-    made = {name: chart(document["measures"]) for name, chart in CHARTS.items()}
-    return {name: charts.draw(chart) for name, chart in made.items() if chart.curves}
+    return {name: charts.draw(chart) for name, chart in _charts(document).items()}
+
+
+def _charts(document: dict[str, Any]) -> dict[str, charts.Chart]:
+    """The charts that have points, by file name."""
+    measures = [*document["measures"], *document.get("tokens", {}).get("curve", [])]
+    made = {name: chart(measures) for name, chart in CHARTS.items()}
+    return {name: chart for name, chart in made.items() if chart.curves}
 
 
 def main() -> int:

@@ -18,6 +18,8 @@ LANGGRAPH = [
     "langgraph-checkpoint-postgres==3.2.0",
     "psycopg[binary]==3.3.9",
 ]
+WEB = [*LANGGRAPH[:2], "fastapi==0.165.0", "uvicorn==0.54.0"]
+DEV = ["langgraph-cli[inmem]"]
 OTHERS = [
     "apache-burr==0.42.0",
     "aiosqlite==0.22.1",
@@ -55,12 +57,20 @@ def ensure_others() -> Path:
     return _ensure("others", OTHERS)
 
 
-def ensure_dev(requirements: list[str]) -> Path:
+def ensure_web() -> Path:
+    """The interpreter of an environment of LangGraph with FastAPI and uvicorn.
+
+    Raises: RivalMissing, if pip can't install them.
+    """
+    return _ensure("langgraph-web", WEB)
+
+
+def ensure_dev() -> Path:
     """The interpreter of the environment of `langgraph dev`.
 
     Raises: RivalMissing, if pip can't install it.
     """
-    return _ensure("langgraph-dev", requirements)
+    return _ensure("langgraph-dev", DEV)
 
 
 def _ensure(name: str, requirements: list[str]) -> Path:

@@ -12,10 +12,7 @@ import asyncio
 import json
 import os
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,13 +20,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.bench import rival
+from tests.bench.served import ServerProcess, dev_command, free_port
 from tests.bench.server import Server, ServerMissing
 
 AT_ONCE = (100, 500, 1000)
-DEV = ["langgraph-cli[inmem]"]
 DATABASES = Server()
 CHUNKS = 20
-READY_S = 90
 PATIENCE_S = 180
 BODY = {
     "assistant_id": "steps",
@@ -162,10 +158,8 @@ class _Served:
     def __init__(self, kind: str, folder: Path) -> None:
         self._kind = kind
         self._folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._port: int = free_port()
+        self._server: ServerProcess | None = None
 
     def __enter__(self) -> Self:
         own = self._kind != "langgraph dev"
@@ -182,63 +176,32 @@ class _Served:
                 place = DATABASES.new_database()
             command = [sys.executable, "app.py", self._kind, place, str(self._port)]
         else:
-            python = rival.ensure_dev(DEV)
+            python = rival.ensure_dev()
             text += "\ngraph = builder.compile()\n"
             (self._folder / "graph.py").write_text(text, encoding="utf-8")
             setup = {"dependencies": ["."], "graphs": {"steps": "./graph.py:graph"}}
             (self._folder / "langgraph.json").write_text(json.dumps(setup), encoding="utf-8")
-            program = str(python.with_name("langgraph"))
-            command = [program, "dev", "--no-browser", "--no-reload", "--port", str(self._port)]
-            command += ["--n-jobs-per-worker", "10"]
+            command = dev_command(python, self._port)
             del environment["PYTHONPATH"]
-        with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self._folder,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._wait()
+        self._server = ServerProcess(command, self._port, self._folder, environment)
+        self._server.__enter__()
         return self
 
-    def _wait(self) -> None:
-        end = time.monotonic() + READY_S
-        assert self._process is not None
-        while time.monotonic() < end and self._process.poll() is None:
-            try:
-                with socket.create_connection(("127.0.0.1", self._port), timeout=1) as link:
-                    link.sendall(b"GET /ok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                    if b" 200 " in link.recv(100):
-                        return
-            except OSError:
-                pass
-            time.sleep(0.2)
-        told = (self._folder / "log").read_text(encoding="utf-8", errors="replace")[-500:]
-        self.__exit__()
-        raise TimeoutError(f"the server didn't start: {told}")
-
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGTERM)
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
+        if self._server is not None:
+            self._server.__exit__()
 
     async def load(self, count: int) -> dict[str, Any]:
         """Stream so many runs at once; the figures."""
-        assert self._process is not None
+        server = self._server
+        assert server is not None
         own = self._kind != "langgraph dev"
         floor = None
         if own:
             await self._get("/stalls")
             await asyncio.gather(*[self._get("/ok") for _ in range(count)])
             floor = json.loads(await self._get("/stalls"))
-        before = _cpu_s(self._process.pid)
+        before = server.cpu_s()
         first: list[float] = []
         whole: list[float] = []
         outcomes = await asyncio.gather(*[self._stream(first, whole) for _ in range(count)])
@@ -246,8 +209,8 @@ class _Served:
             "finished": sum(outcomes),
             "first": first,
             "whole": whole,
-            "cpu": _cpu_s(self._process.pid) - before,
-            "memory": _memory_bytes(self._process.pid),
+            "cpu": server.cpu_s() - before,
+            "memory": server.memory_bytes(),
             "stall": json.loads(await self._get("/stalls")) if own else None,
             "floor": floor,
         }
@@ -279,32 +242,3 @@ class _Served:
         got = await reader.read()
         writer.close()
         return got.partition(b"\r\n\r\n")[2]
-
-
-def _family(process: int) -> list[int]:
-    """A process and its children."""
-    found = [process]
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                fields = (entry / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) in found:
-                found.append(int(entry.name))
-    return found
-
-
-def _cpu_s(process: int) -> float:
-    ticks = 0
-    for one in _family(process):
-        fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _memory_bytes(process: int) -> int:
-    pages = 0
-    for one in _family(process):
-        pages += int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")

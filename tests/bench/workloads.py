@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from tests.bench.gathering import gather
+from tests.bench.gathering import gather, turn
 from tests.bench.libraries import IMPORTS, Library
 from tests.bench.sums import share_of
 from tests.bench.timing import measured
@@ -383,3 +383,30 @@ async def import_time(library: Library, path: Path) -> dict:
             env=environment,
         )
     return {"seconds": float(done.stdout), "units": 1}
+
+
+async def custom_tokens(library: Library, path: Path, *, runs: int, tokens: int) -> dict:
+    """Runs at once whose node writes tokens, each with a turn for others after it, and a reader."""
+
+    class State(TypedDict, total=False):
+        done: bool
+
+    async def write(state: State) -> dict:
+        send = library.get_stream_writer()
+        for number in range(tokens):
+            send(f"tok{number} ")
+            await turn()
+        return {"done": True}
+
+    builder = library.StateGraph(State)
+    builder.add_node("write", write)
+    builder.add_edge(library.START, "write")
+    graph = builder.compile()
+
+    async def read() -> int:
+        return len([chunk async for chunk in graph.astream({}, stream_mode="custom")])
+
+    await read()
+    counted, figures = await measured(lambda: gather([read] * runs))
+    assert counted == [tokens] * runs, counted
+    return {**figures, "units": runs * tokens}
