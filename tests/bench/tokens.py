@@ -27,6 +27,8 @@ from tests.bench.token_figures import CASES, Case, Document, Figures
 TOKENS, PACE_S = 40, 0.02
 REPETITIONS = 3
 QUICK_CLIENTS = 20
+FIRST_S = 60
+"""Seconds for the answers that warm a server up."""
 
 
 class NotRead(Exception):
@@ -131,9 +133,10 @@ async def _measure(
     else:
         made = _server(FLOOR if side == FLOOR else case.kind, python, folder, environment)
     with made as server:
-        await client(server.port, "first")
-        if case.kind in ("routes", "protocol"):
-            await _check_by_sdk(case.kind, server.port)
+        async with asyncio.timeout(FIRST_S):
+            await client(server.port, "first")
+            if case.kind in ("routes", "protocol"):
+                await _check_by_sdk(case.kind, server.port)
         return [await _load(case, server, client, count) for count in counts]
 
 
@@ -211,9 +214,8 @@ async def _check_by_sdk(kind: str, port: int) -> None:
     else:
         async with client.threads.stream(assistant_id="chat") as thread:
             await thread.run.start(input=token_load.INPUT)
-            async for message in thread.messages:
-                async for piece in message.text:
-                    text += piece
+            messages = [message async for message in thread.messages]
+            text = "".join([piece async for piece in messages[-1].text])
     if text != "".join(f"tok{number} " for number in range(TOKENS)):
         raise NotRead(f"langgraph-sdk read {text[:200]!r}")
 
