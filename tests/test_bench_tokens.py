@@ -157,7 +157,7 @@ class TestJudging:
         )
         figures |= {"delay_p99_ms": 1, "clients": 1, "finished": 1}
         runs = {case.name: {side: [figures] for side in case.sides} for case in CASES.values()}
-        document = document_of(runs, in_process={"medians": {SUBJECT: 1}})
+        document = document_of(runs, in_process={"cpu_us": {SUBJECT: 1}})
 
         found = token_figures.numbers(document)
 
@@ -174,6 +174,30 @@ class TestJudging:
         assert rows[1][:5] == ["`custom`", "actorgraph", "120", "1.5x", "3x"]
         assert rows[2][-2:] == ["50%", "1"]
         assert len(rows) == 5
+
+    def test_a_case_with_a_floor_of_its_own_is_compared_with_that(self):
+        """
+        A thousand clients are compared with the floor's thousand clients.
+        """
+        runs = {**RUNS, "crowd": {FLOOR: [{**ALL, "cpu_us": 40}], SUBJECT: [{**ALL, "cpu_us": 80}]}}
+
+        last = token_figures.figures_table(document_of(runs))[-1]
+
+        assert [cell.strip() for cell in last.split("|")[2:5]] == ["actorgraph", "80", "2x"]
+
+    def test_tokens_of_one_process_have_lines_too(self):
+        """
+        They have the CPU of a token, and how many times ours LangGraph's is.
+        """
+        side = {"cpu_us": {SUBJECT: 10, RIVAL: 40}, "runs": {SUBJECT: [{}], RIVAL: [{}]}}
+
+        lines = token_figures.figures_table(document_of(RUNS, in_process=side))[-2:]
+
+        rows = [[cell.strip() for cell in line.split("|")[1:6]] for line in lines]
+        assert rows == [
+            ["`custom` in one process", "actorgraph", "10.0", "-", "4x"],
+            ["`custom` in one process", "LangGraph", "40.0", "-", "-"],
+        ]
 
     def test_names_of_cases_are_unique(self):
         """
