@@ -41,6 +41,7 @@ test test-all test-newest clients behaviour coverage coverage-core mutants fault
 
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
+CHAT := $(VENV)/.chat
 DEV := $(VENV)/.dev
 MUTANTS := $(VENV)/.mutants
 DOCS := $(VENV)/.docs
@@ -68,12 +69,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench goals figures charts counts differential ecosystem behaviour faults faults-report promises picture screenshots house clean
+.PHONY: demo chat chat-test machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench goals figures charts counts differential ecosystem behaviour faults faults-report promises picture screenshots house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
 demo: $(DEMO)
 	$(BIN)/python examples/audit_packages.py $(ARGS)
+
+chat: $(CHAT)
+	PYTHONPATH=examples $(BIN)/python -m chat $(ARGS)
 
 machines: $(DEV)
 	cd examples && ../$(BIN)/python -m many_machines $(ARGS)
@@ -177,6 +181,10 @@ studio-test: $(DEV)
 	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
 	$(BIN)/python -m pytest tests/studio/browser $(ARGS)
 
+chat-test: $(DEV)
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
+	$(BIN)/python -m pytest tests/examples/browser $(ARGS)
+
 # And the cases that `make test` leaves out; with ARGS some of tests/faults alone. What has passed
 # on this tree isn't run again: PART=1/4, then 2/4 and so on, in as many sessions.
 faults: $(DEV)
@@ -210,6 +218,10 @@ $(BIN)/pip:
 
 $(DEMO): $(BIN)/pip pyproject.toml
 	$(PIP) -e '.[demo]'
+	@touch $@
+
+$(CHAT): $(BIN)/pip pyproject.toml
+	$(PIP) -e '.[web]' 'fastapi>=0.115' 'uvicorn>=0.34'
 	@touch $@
 
 # `dev` includes `demo`, so its stamp renews both.

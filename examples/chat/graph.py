@@ -18,9 +18,9 @@ ANSWER = """You wrote: “{text}”
 
 This answer is streamed word by word, as a model would stream it. While it is being written you can
 
-- close this page and open it again: the answer goes on,
-- stop it with the button, or with the Escape key,
-- kill the server with `kill -9` and start it again: this page reconnects by itself.
+• close this page and open it again: the answer goes on,
+• stop it with the button, or with the Escape key,
+• kill the server with kill -9 and start it again: this page reconnects by itself.
 
 What the killed server had written of an unfinished answer is dropped, and the answer is written \
 anew, because the process that would have ended it is gone. Nothing is doubled, and nothing is lost.

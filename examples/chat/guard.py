@@ -6,7 +6,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -16,7 +17,7 @@ HEADERS = {
 
 
 class Guard:
-    """An ASGI middleware: adds `HEADERS`, and refuses changes that a page of another site asks for."""
+    """An ASGI middleware: adds `HEADERS`, and refuses what a page of another site asks for."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -29,7 +30,9 @@ class Guard:
 
         async def say(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers_sent = MutableHeaders(scope=message)
+                headers_sent.update(HEADERS)
+                headers_sent.setdefault("Cache-Control", "no-cache")
             await send(message)
 
         headers = Headers(scope=scope)

@@ -6,7 +6,6 @@ leaves the login to an identity provider, and sets a cookie in the same way.
 """
 
 import hmac
-import os
 import secrets
 import time
 from hashlib import sha256
@@ -47,7 +46,7 @@ class Login:
             secure=https,
         )
 
-    async def user(self, request: Request) -> str:
+    def user(self, request: Request) -> str:
         """Return the user of a request.
 
         Raises:
@@ -66,9 +65,7 @@ class Login:
 
 def _secret_of(path: Path) -> bytes:
     """Read the secret; the first process makes it, readable by its user alone."""
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_bytes(secrets.token_bytes(32))
     return path.read_bytes()

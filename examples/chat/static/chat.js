@@ -97,9 +97,10 @@ async function followRun(id) {
     await follow(`/api/runs/${id}/events`, (name, data) => {
       messages.take(name, data);
       if (name === "drain") status("The server restarts; the answer goes on after it.");
+      else if (name === "gap" && data.to === null) status("The server was restarted; the answer begins anew.");
       else if (name === "gap") status("Some of the answer was missed; it will be whole at its end.");
       else if (name === "error") status(`The answer failed: ${data.message}`);
-      else if (name === "messages") status("");
+      else if (name === "messages" && !messages.missed) status("");
       else if (name === "end") end = data;
     }, (isLive) => status(isLive ? "" : "Connection lost. Trying again…"), mine.signal);
   } catch (error) {

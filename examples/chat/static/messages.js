@@ -24,6 +24,7 @@ export class Messages {
   take(name, data) {
     if (name === "messages") Array.isArray(data) ? this.begin(data[0]) : this.more(data);
     else if (name === "messages/dropped") this.drop(data.ids); // written anew by a later attempt
+    else if (name === "metadata") this.missed = false; // a new attempt writes from the start
     else if (name === "gap") {
       this.missed = true;
       this.drop([...this.all].filter(([, one]) => !one.whole).map(([id]) => id));
