@@ -7,7 +7,7 @@ A conversation is a thread. A message starts a run and returns its id; the page 
 its connection misses nothing, not even when the server was killed meanwhile.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -146,7 +146,7 @@ def make_app(
     login = Login(path.with_suffix(".secret"))
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with running(chats.system):
             yield
 

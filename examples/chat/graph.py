@@ -11,8 +11,9 @@ from uuid import uuid4
 
 import anyio
 
-from actorgraph import START, StateGraph, add_messages, get_message_writer, interrupt
+from actorgraph import START, StateGraph, add_messages, interrupt
 from actorgraph.messages import AIMessage, AIMessageChunk, BaseMessage
+from actorgraph.streams import get_message_writer
 
 ANSWER = """You wrote: “{text}”
 

@@ -2,7 +2,8 @@
 
 A block with a title is a file: it is written under that name. A `console` block is typed into a
 shell, command by command, and each command must print what the page shows (tests/docs/shell.py).
-Blocks of `sh` are for reading only: installation, and commands of other machines.
+Blocks of `sh` are for reading only: installation, and commands of other machines. So are parts of
+the source's examples, whose titles begin with `examples/`.
 
     ```python title="count.py"          ```console
     print(1 + 1)                        $ python count.py
@@ -82,7 +83,7 @@ def follow(text, folder, replacements):
     with Shell(folder, replacements) as shell:
         for block in blocks(text):
             body = "\n".join(block.lines) + "\n"
-            if block.title:
+            if block.title and not block.title.startswith("examples/"):
                 (folder / block.title).write_text(body, "utf-8")
             elif block.info.split()[:1] == ["console"]:
                 for command, shown in commands(block.lines):
