@@ -195,6 +195,32 @@ class TestCompactForm:
         assert again[0] == ("messages/dropped", {"ids": ["1"]})
         assert page.texts == {"2": "done", "3": "An answer"}
 
+    @pytest.mark.parametrize("order", [["1"], ["1", "2"], ["2", "1"]])
+    def test_an_attempt_may_write_a_message_with_the_same_id(self, order):
+        """Ids of a program's own are the same in each attempt: the text begins anew, once."""
+        wire, page = compact(), Page()
+        for event in events_of(wire, *(AIMessageChunk("Half", id=name) for name in ["1", "2"])):
+            page.take(*event)
+        wire.events((), "metadata", {"run_id": "r", "attempt": 2})
+        pieces = [AIMessageChunk(text, id=name) for name in order for text in ("Half", " an")]
+        for event in events_of(wire, *pieces):
+            page.take(*event)
+
+        assert page.texts == dict.fromkeys(order, "Half an")
+
+    def test_messages_of_a_subgraph_interleave_with_its_parent_s(self):
+        """A page needs no place for each event's name: a piece says when its message changes."""
+        wire, page = EventTranslator(None, subgraphs=True, compact=True), Page()
+        below = {"langgraph_checkpoint_ns": "sub:1"}
+        for text in ("a", "b", "c"):
+            for name, data in [
+                *wire.events((), "messages", (AIMessageChunk(text, id="1"), TASK)),
+                *wire.events(("sub:1",), "messages", (AIMessageChunk(text, id="2"), below)),
+            ]:
+                page.take(name.partition("|")[0], data)
+
+        assert page.texts == {"1": "abc", "2": "abc"}
+
     def test_two_messages_of_one_task_stay(self):
         """A node may call its model twice in one attempt."""
         told = events_of(compact(), AIMessageChunk("a", id="1"), AIMessageChunk("b", id="2"))

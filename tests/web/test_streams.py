@@ -257,6 +257,19 @@ class TestReading:
 
         assert (client.events(), client.ended) == ([], True)
 
+    @pytest.mark.parametrize("modes", [None, ["updates", "messages"]])
+    async def test_a_closed_client_that_comes_back_goes_on(self, system, modes):
+        """
+        What it has doesn't count: only events after its last one are ones that it is behind by.
+        """
+        client = Client(last_event_id="2")
+        run = await system.start("log", "t", {"foo": "a"}, stream_mode=["updates", "messages"])
+        await run.wait()
+        stream = EventStream(run, client.request, stream_mode=modes, buffer=2, when_full="close")
+        await client.read(stream)
+
+        assert [name for name, _ in client.events()] == ["updates", "end"]
+
     async def test_a_policy_that_is_none_is_refused(self, system):
         """
         Before anything is sent.

@@ -362,23 +362,16 @@ async def frames(
     bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
     events = run.events(after, **bounds, when_full=when_full)
     seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
-    if again := translator.is_stateful and seen > 0:
-        # `messages` sends each message as far as it has come. To continue in the middle of one,
-        # the translator needs the chunks from the beginning; those already seen aren't sent.
-        events.close()
-        events = run.events(0, **bounds, when_full=when_full)
     part = _Part()
     try:
+        if translator.is_stateful and seen > 0:
+            await _replay(run, translator, seen)
         while batch := await events.batch():
             for event in batch:
                 if event.kind == "metadata" and reauthorize is not None:
                     yield part.take()
                     await reauthorize()
                 told = await told_of(translator, event)
-                if again and _last(event) <= seen:
-                    translator.acknowledge_gap()
-                    translator.reconnect()
-                    continue
                 part.add(told, f"{prefix}{max(event.offset, seen)}")
                 if part.size >= PART_BYTES:
                     yield part.take()
@@ -389,6 +382,29 @@ async def frames(
                 await anyio.lowlevel.checkpoint()
     finally:
         events.close()
+
+
+async def _replay(run: Run, translator: EventTranslator, until: int) -> None:
+    """Give a translator the events that its client has, for what follows depends on them.
+
+    They are read by a reader of their own: the client isn't behind by them, so `when_full` doesn't
+    apply, and a gap that it is still to get is left to its own reader.
+    """
+    events = run.events(0)
+    try:
+        last = 0
+        while last < until and (batch := await events.batch()):
+            for event in batch:
+                if (last := _last(event)) > until:
+                    break
+                await told_of(translator, event)
+                if last == until:
+                    break
+            await anyio.lowlevel.checkpoint()
+    finally:
+        events.close()
+    translator.acknowledge_gap()
+    translator.reconnect()
 
 
 class _Part:

@@ -65,16 +65,16 @@ class _Begun(NamedTuple):
 class CompactMessages:
     """The compact form of messages for one client; see the module's docstring.
 
-    A message is dropped when a later attempt of the run streams another one of the same task: the
-    attempt that wrote it didn't end, and the task begins anew.
+    A message is dropped when a later attempt of the run streams one of the same task, with another
+    id or the same: the attempt that wrote it didn't end, and the task begins anew.
     """
 
     def __init__(self) -> None:
         self._attempt = 1
-        self._before: dict[str, str] = {}  # event name -> id of the message of the last event
+        self._before: str | None = None  # the message of the last event, whatever its name
         self._said: dict[str, None] = {}  # messages that this connection has the first piece of
-        # Of each task, by the namespace of its checkpoint: messages, and the attempt they are of.
-        self._open: dict[str, dict[str, int]] = {}
+        # Of each task, by the namespace of its checkpoint: its newest attempt, and its messages.
+        self._open: dict[str, tuple[int, dict[str, None]]] = {}
 
     def begin_attempt(self, number: int) -> None:
         """Note that an attempt of the run begins."""
@@ -91,27 +91,29 @@ class CompactMessages:
             below: the end of the events' names: the subgraph that the piece is from.
         """
         name = f"messages{below}"
-        before, self._before[name] = self._before.get(name), piece.id
+        before, self._before = self._before, piece.id
+        gone = self._gone(piece)
         if piece.adds is not None and piece.id in self._said:
             text = {"content": piece.adds}
             return [(name, text if before == piece.id else {**text, "id": piece.id})]
         add_bounded(self._said, piece.id, None)
         data = [piece.message, piece.metadata]
-        gone = self._gone(piece)
         return [("messages/dropped", {"ids": gone}), (name, data)] if gone else [(name, data)]
 
     def _gone(self, piece: PlainPiece) -> list[str]:
-        """Note a message of a task; returns those of its earlier attempts, which are no more."""
+        """Note a message of a task; returns those of its attempt before, which are no more."""
         task = piece.metadata.get("langgraph_checkpoint_ns") if piece.metadata else None
         if type(task) is not str or not piece.id:
             return []
-        known = self._open.get(task, {})
-        gone = [
-            one for one, attempt in known.items() if attempt < self._attempt and one != piece.id
-        ]
-        mine = {one: attempt for one, attempt in known.items() if one not in gone}
-        add_bounded(self._open, task, {**mine, piece.id: self._attempt})
-        return gone
+        attempt, messages = self._open.get(task, (0, {}))
+        if attempt == self._attempt:
+            if piece.id not in messages:
+                add_bounded(messages, piece.id, None)
+            return []
+        for one in messages:  # also one that is written anew with its id: its text begins anew
+            self._said.pop(one, None)
+        add_bounded(self._open, task, (self._attempt, {piece.id: None}))
+        return list(messages)
 
 
 class PlainPieces:
