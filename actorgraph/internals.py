@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from actorgraph.api.graph.stored_contexts import fits as context_fits
     from actorgraph.api.graph.stored_contexts import note_of as context_note_of
     from actorgraph.api.graph.subgraphs import graph_at
+    from actorgraph.api.graph.timelines import read_timeline
     from actorgraph.api.pages import Pages
     from actorgraph.api.savers.adapt import adapt_checkpointer, is_foreign
     from actorgraph.api.savers.host_access import innermost
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from actorgraph.runtime.stepper import run_together, stepper_here, steps_here
     from actorgraph.runtime.system.parked import retry_rows, rows_of
     from actorgraph.runtime.system.sampling import SAMPLE_S, StatisticsSample
+    from actorgraph.runtime.system.statistics import SystemStatistics
     from actorgraph.runtime.system.stored_events import read_page
     from actorgraph.runtime.task.call_errors import is_foreign_control_flow, translated
     from actorgraph.runtime.task.calling import abandoned, call_plain
@@ -143,6 +145,7 @@ _BY_MODULE = {
     "actorgraph.api.graph.joined_contexts": "Part:ContextPart joined_context refused_parts",
     "actorgraph.api.graph.stored_contexts": "fits:context_fits note_of:context_note_of",
     "actorgraph.api.graph.subgraphs": "graph_at",
+    "actorgraph.api.graph.timelines": "read_timeline",
     "actorgraph.api.pages": "Pages",
     "actorgraph.api.savers.adapt": "adapt_checkpointer is_foreign",
     "actorgraph.api.savers.host_access": "innermost",
@@ -202,6 +205,7 @@ _BY_MODULE = {
     "actorgraph.runtime.stepper": "run_together stepper_here steps_here",
     "actorgraph.runtime.system.parked": "retry_rows rows_of",
     "actorgraph.runtime.system.sampling": "SAMPLE_S StatisticsSample",
+    "actorgraph.runtime.system.statistics": "SystemStatistics",
     "actorgraph.runtime.system.stored_events": "read_page",
     "actorgraph.runtime.task.call_errors": "is_foreign_control_flow translated",
     "actorgraph.runtime.task.calling": "abandoned call_plain",

@@ -29,6 +29,7 @@ PAGES = (
     ("Threads", "/threads"),
     ("Runs", "/runs"),
     ("Graphs", "/graphs"),
+    ("Compare", "/compare"),
     ("Store", "/store"),
     ("System", "/system"),
 )

@@ -1,4 +1,4 @@
-"""The page of all runs, and cancelling and retrying several of them."""
+"""The page of all runs, with cancelling and retrying several of them; and the page of one."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,10 +8,14 @@ import msgspec
 from starlette.responses import Response
 
 from actorgraph.errors import ActorGraphError
+from actorgraph.internals import OPEN_STATUSES
 from actorgraph.studio.page_calls import Handler, StudioCall
-from actorgraph.studio.shown import moment, part
+from actorgraph.studio.shown import Shown, age_of, ago, part, preview, shown, whole
+from actorgraph.studio.steps import checkpoint_of
+from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_actions import free_stuck, start_run
-from actorgraph.web.http.problems import HttpProblem
+from actorgraph.studio.thread_list import range_text
+from actorgraph.web.http.problems import HttpProblem, NotFound
 
 STATUSES = (
     "",
@@ -46,16 +50,21 @@ async def runs(call: StudioCall) -> Response:
     allows = call.allows if call.access.authorize is not None else None
     found = await call.source.runs(asked, wanted, query.get("after"), RUNS_MAX, allows)
     filters = {k: v for k, v in msgspec.structs.asdict(asked).items() if v}
-    more = urlencode({**filters, "after": found.next or ""})
+    at = int(query.get("at", "")) if query.get("at", "").isdecimal() else 0
+    at = at if query.get("after") else 0
+    more = urlencode({**filters, "after": found.next or "", "at": at + len(found.rows)})
+    now = datetime.now(UTC)
     return call.page(
         "runs.html",
         title="Runs",
         filter=asked,
         statuses=STATUSES,
         graphs=sorted(call.source.graphs),
-        rows=[_row(call, one) for one in found.rows],
+        is_filtered=bool(filters),
+        rows=[_row(call, one, now) | {"preview": await _preview(one)} for one in found.rows],
+        range=range_text(at, len(found.rows), None, more=found.next is not None),
         summary=_summary(call),
-        previous=f"{call.root}/runs" if query.get("after") else None,
+        previous=f"?{urlencode(filters)}" if query.get("after") else None,
         next=f"?{more}" if found.next else None,
     )
 
@@ -67,20 +76,84 @@ def _summary(call: StudioCall) -> str:
     return f"{now.active} active, {now.queued} queued, {now.held} held by other systems"
 
 
-def _row(call: StudioCall, run: Any) -> dict[str, Any]:
-    waited = (run.updated_at or datetime.now(UTC)) - run.created_at
+async def _preview(run: Any) -> str:
+    """Return a run's input in one line; "" for one that has none, or that can't be read."""
+    try:
+        given = await run.input()
+    except ActorGraphError:
+        return ""
+    return "" if given is None else preview(given)
+
+
+def _row(call: StudioCall, run: Any, now: datetime) -> dict[str, Any]:
+    is_open = run.status in OPEN_STATUSES
     return {
         "id": run.id,
+        "run_address": f"{call.root}/runs/{part(run.id)}",
         "thread_id": run.thread_id,
         "address": f"{call.root}/threads/{part(run.thread_id)}",
         "graph": run.graph,
         "status": run.status,
         "attempt": run.attempt,
-        "created": moment(run.created_at),
-        "updated": moment(run.updated_at),
-        "seconds": waited.total_seconds(),
+        "created": ago(run.created_at, now),
+        "updated": ago(run.updated_at, now),
+        "waits": ago(run.updated_at, now) if is_open or run.status == "parked" else None,
         "reason": run.reason,
     }
+
+
+async def run_page(call: StudioCall) -> Response:
+    """Show one run: its state, times, input, and the steps of its thread that it made."""
+    run, entry = await admitted_run(call, call.path("run_id"))
+    now = datetime.now(UTC)
+    given: Shown | None = None
+    problem = ""
+    try:
+        given = shown(await run.input())
+    except ActorGraphError as error:
+        problem = str(error)
+    steps = await call.source.steps_of_run(entry, run.id)
+    begun = run.started_at or run.created_at
+    ended = None if run.status in OPEN_STATUSES else run.updated_at
+    lasted = ((ended or now) - begun).total_seconds()
+    return call.page(
+        "run.html",
+        title=f"Run {run.id}",
+        run=_row(call, run, now),
+        due=ago(run.due_at, now),
+        started=ago(run.started_at, now),
+        lasted=age_of(lasted) if lasted >= 1 else "less than a second",
+        priority=run.priority,
+        given=given,
+        input_problem=problem,
+        metadata=whole(run.metadata),
+        steps=[
+            {
+                "step": (one.metadata or {}).get("step", ""),
+                "address": f"{call.root}/threads/{part(run.thread_id)}?step={checkpoint_of(one)}",
+                "text": ", ".join(one.next) or "the end",
+                "created": ago(one.created_at, now),
+            }
+            for one in steps
+        ],
+    )
+
+
+async def admitted_run(call: StudioCall, run_id: str) -> tuple[Any, ThreadEntry]:
+    """Return a run and its thread, if the principal may read it.
+
+    Raises:
+        HttpProblem: it doesn't exist, or the principal may not.
+    """
+    system = call.source.system
+    if system is None:
+        raise NotFound(f"run {run_id!r} can't be shown: a database alone has no system to ask")
+    run = await system.run(run_id)
+    entry = await call.source.thread(run.thread_id)
+    await call.may("studio.read", run.thread_id, entry.metadata if entry else {})
+    if entry is None:
+        raise NotFound.thread(run.thread_id)
+    return run, entry
 
 
 async def act(call: StudioCall) -> Response:
@@ -114,4 +187,5 @@ async def act(call: StudioCall) -> Response:
 PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/runs", runs),
     ("POST", "/runs", act),
+    ("GET", "/runs/{run_id}", run_page),
 )

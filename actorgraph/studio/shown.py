@@ -11,6 +11,9 @@ from actorgraph.web.http.jsonable import dumps
 TEXT_MAX = 4_000
 """Characters of a value on a page."""
 
+PREVIEW_MAX = 120
+"""Characters of a value in a list."""
+
 
 class Shown(msgspec.Struct, frozen=True):
     """A value as text.
@@ -69,6 +72,49 @@ def moment(at: datetime | str | int | None) -> Moment | None:
         found = datetime.fromisoformat(at) if isinstance(at, str) else at
     found = found.astimezone(UTC)
     return Moment(found.isoformat(), found.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def ago(at: datetime | str | int | None, now: datetime) -> Moment | None:
+    """Show a moment by its age: "3 minutes ago", "in 2 hours"."""
+    found = moment(at)
+    if found is None:
+        return None
+    seconds = (now - datetime.fromisoformat(found.iso)).total_seconds()
+    if abs(seconds) < 1:
+        return Moment(found.iso, "now")
+    age = age_of(abs(seconds))
+    return Moment(found.iso, f"{age} ago" if seconds > 0 else f"in {age}")
+
+
+def age_of(seconds: float) -> str:
+    """Return a length of time in words, in its largest whole unit: "1 minute", "3 days"."""
+    name, size = next((one for one in _AGES if seconds >= one[1]), ("second", 1))
+    count = int(seconds // size)
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+_AGES = (
+    ("year", 31_536_000),
+    ("month", 2_592_000),
+    ("day", 86_400),
+    ("hour", 3600),
+    ("minute", 60),
+)
+
+
+def preview(value: Any, most: int = PREVIEW_MAX) -> str:
+    """Show a value in one line, cut to a length."""
+    data = plain(value)
+    if isinstance(data, dict):
+        texts = [data[key] for key in _SPOKEN if isinstance(data.get(key), str) and data[key]]
+        data = texts[0] if texts else data
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+_SPOKEN = ("question", "message", "content", "text", "prompt", "title", "description")
+"""Keys of a question or message under which people write what it says."""
 
 
 def part(text: str) -> str:

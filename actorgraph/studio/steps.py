@@ -1,10 +1,14 @@
-"""Steps of threads: their ids, the states of their tasks, and the bars of a waterfall. Pure."""
+"""Steps of threads: ids, previews, states of tasks, and the bars of a waterfall. Pure."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actorgraph.graph import START
+from actorgraph.internals import PUSH, TaskPath
+from actorgraph.studio.shown import preview
 from actorgraph.studio.waterfall import TaskBar
-from actorgraph.types import PregelTask, StateSnapshot, TimelineStep
+from actorgraph.types import PregelTask, StateSnapshot, TimelineStep, TimelineTask
 
 
 def checkpoint_of(step: StateSnapshot) -> str:
@@ -26,6 +30,31 @@ def task_state(task: PregelTask) -> str:
     return "done" if task.result is not None else ""
 
 
+def preview_of(step: StateSnapshot) -> str:
+    """Return what a thread says in one line: its error or question, else its last message.
+
+    A state without messages is shown by the last value that is a text, or a list that ends so.
+    """
+    for task in step.tasks:
+        if task.error is not None:
+            return preview(task.error)
+    if step.interrupts:
+        return preview(step.interrupts[0].value)
+    values = step.values
+    if not isinstance(values, Mapping):
+        return preview(values) if values else ""
+    messages = values.get("messages")
+    candidates = [messages] if messages else list(reversed(list(values.values())))
+    for value in candidates:
+        last = value[-1] if isinstance(value, list) and value else value
+        said = getattr(last, "content", last)
+        if isinstance(said, list):  # the parts of a message
+            said = " ".join(one["text"] for one in said if isinstance(one, dict) and "text" in one)
+        if said:
+            return preview(said)
+    return ""
+
+
 def timed_bars(steps: Sequence[TimelineStep], *, busy: bool) -> list[TaskBar]:
     """Make the bars of a page of a timeline, oldest first: one for each attempt.
 
@@ -34,34 +63,53 @@ def timed_bars(steps: Sequence[TimelineStep], *, busy: bool) -> list[TaskBar]:
     """
     bars: list[TaskBar] = []
     for step in reversed(steps):
-        ended = {task.name for task in step.tasks}
-        for task in step.tasks:
-            for number, one in enumerate(task.attempts, 1):
-                bars.append(
-                    TaskBar(
-                        task.name,
-                        step.step,
-                        one.status,
-                        one.start,
-                        one.end,
-                        number,
-                        one.error or "",
-                    )
+        run = step.run_id or ""
+        for task, name in zip(step.tasks, _task_names(step.tasks), strict=True):
+            if task.name == START:  # the input, which calls nothing
+                continue
+            bars += [
+                TaskBar(
+                    name, step.step, one.status, one.start, one.end, number, one.error or "", run
                 )
+                for number, one in enumerate(task.attempts, 1)
+            ]
         if step is steps[0]:  # the newest: what it calls and has not ended is running or waits
-            open_ones = [name for name in step.next if name not in ended]
+            left = Counter(step.next) - Counter(task.name for task in step.tasks)
             state: Any = "running" if busy else "waiting"
-            bars += [TaskBar(name, step.step, state, step.created) for name in open_ones]
-    timed = [bar for bar in bars if bar.start is not None]
-    return timed or bars
+            open_ones = [name for name in left.elements() if name != START]
+            bars += [TaskBar(name, step.step, state, step.created, run=run) for name in open_ones]
+            if not busy:
+                bars += _open_questions(step, run)
+    return bars
+
+
+def _open_questions(step: TimelineStep, run: str) -> list[TaskBar]:
+    """Make the bars of tasks whose last attempt has asked, from then on."""
+    named = zip(step.tasks, _task_names(step.tasks), strict=True)
+    return [
+        TaskBar(name, step.step, "waiting", task.end, None, len(task.attempts), run=run, asks=True)
+        for task, name in named
+        if task.status == "waiting"
+    ]
+
+
+def _task_names(tasks: Sequence[TimelineTask | PregelTask]) -> list[str]:
+    """Return the names of a step's tasks: those of Sends with their place among the Sends."""
+    return [f"{task.name} [{task.path[1]}]" if is_send(task.path) else task.name for task in tasks]
+
+
+def is_send(path: TaskPath) -> bool:
+    """Whether a task was called by a `Send`, and not by an edge or another task."""
+    return len(path) > 1 and path[0] == PUSH and isinstance(path[1], int)
 
 
 def bars_of(steps: Sequence[StateSnapshot]) -> list[TaskBar]:
-    """Make the bars of the tasks of a page of steps, oldest first."""
+    """Make the bars of the tasks of a page of steps, oldest first, without their times."""
     bars: list[TaskBar] = []
     for step in reversed(steps):
         number = (step.metadata or {}).get("step", 0)
-        for task in step.tasks:
-            state: Any = task_state(task) or ("waiting" if step is steps[0] else "done")
-            bars.append(TaskBar(task.name, int(number) + 1, state, error=task.error or ""))
+        for task, name in zip(step.tasks, _task_names(step.tasks), strict=True):
+            if task.name != START:
+                state: Any = task_state(task) or ("waiting" if step is steps[0] else "done")
+                bars.append(TaskBar(name, int(number) + 1, state, error=task.error or ""))
     return bars

@@ -16,12 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from actorgraph.errors import InvalidConfigError
 from actorgraph.internals import read_bytes
 from actorgraph.studio import (
+    compare_pages,
     graph_pages,
     run_pages,
     start_pages,
     store_pages,
     system_pages,
     thread_actions,
+    thread_list,
     thread_pages,
 )
 from actorgraph.studio.page_calls import Handler, StudioCall, answer
@@ -110,10 +112,12 @@ class Studio:
     def _routes(self) -> list[BaseRoute]:
         found: list[BaseRoute] = [Route("/", _home)]
         for module in (
+            thread_list,
             thread_pages,
             thread_actions,
             run_pages,
             start_pages,
+            compare_pages,
             graph_pages,
             store_pages,
             system_pages,

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
+import anyio
 import msgspec
 
+from actorgraph.errors import ActorGraphError
 from actorgraph.graph import CompiledStateGraph
 from actorgraph.internals import (
     DAMAGED,
@@ -28,11 +31,12 @@ from actorgraph.internals import (
     moment_before,
     phase_of,
     read_stored,
+    read_timeline,
     runs_of_threads,
     thread_status,
     without_later,
 )
-from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
+from actorgraph.studio.steps import bars_of, checkpoint_of, preview_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.systems import ActorSystem, Run, SystemOwner, ThreadInfo
 from actorgraph.types import StateSnapshot
@@ -46,6 +50,8 @@ EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
 STEPS_MAX = 50
 """Steps of one page."""
+RUN_STEPS_MAX = 500
+"""Steps among which those of a run are looked for."""
 LOOKED_AT_MAX = 20_000
 """Checkpoints that are read to list threads without an index."""
 READ_MAX = 200
@@ -85,6 +91,7 @@ class ThreadEntry(msgspec.Struct, frozen=True):
         steps: of its newest checkpoint; None if unknown.
         updated: ISO 8601 UTC.
         head: its newest state, if it was read.
+        since: the same: when its newest checkpoint was made; "" if unknown.
     """
 
     thread_id: str
@@ -96,6 +103,7 @@ class ThreadEntry(msgspec.Struct, frozen=True):
     open_runs: bool = False
     phase: str = "ended"
     head: StateSnapshot | None = None
+    since: str = ""
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
@@ -104,11 +112,13 @@ class ThreadsPage(msgspec.Struct, frozen=True):
     Attributes:
         next: the cursor of the next page; None at the end.
         looked_at: checkpoints that were read, if that is not all of them.
+        total: threads that match; None if they were not all counted.
     """
 
     rows: tuple[ThreadEntry, ...]
     next: str | None = None
     looked_at: int | None = None
+    total: int | None = None
 
 
 class StepsPage(msgspec.Struct, frozen=True):
@@ -208,7 +218,7 @@ class StudioReader:
         asked: ListFilter,
         at: int,
         needed: Mapping[str, Any],
-        allows: Callable[[ThreadEntry], Awaitable[bool]],
+        allows: Callable[[ThreadEntry], Awaitable[bool]] | None,
     ) -> ThreadsPage:
         """List threads by their checkpoints, which are sorted by time."""
         rows, known, looked_at = list[ThreadEntry](), set[str](), 0
@@ -228,7 +238,7 @@ class StudioReader:
             if entry is None:  # removed meanwhile
                 continue
             fits = matches(entry, asked) and contains(entry.metadata, needed)
-            if fits and await allows(entry):
+            if fits and (allows is None or await allows(entry)):
                 rows.append(entry)
             if len(rows) > at + THREADS_MAX:
                 break
@@ -249,41 +259,58 @@ class StudioReader:
         self,
         asked: ListFilter,
         needed: Mapping[str, Any],
-        after: str | None,
-        allows: Callable[[ThreadEntry], Awaitable[bool]],
+        at: int,
+        allows: Callable[[ThreadEntry], Awaitable[bool]] | None,
     ) -> ThreadsPage:
         """Read a page of threads, the last updated first.
 
         Args:
             needed: what their metadata must contain, by the filter and by the rules of access.
-            allows: whether one may be read.
+            at: threads before the page.
+            allows: whether one may be read; None asks no rules.
         """
-        at = int(after) if after and after.isdecimal() and len(after) < 9 else 0
         if self.server is None:
             return await self._stored_threads(asked, at, needed, allows)
         assert self.system is not None
+        is_kept = self.system.thread_finder.is_kept
+        wanted = _search_of(asked, needed if is_kept else {})
+        if is_kept and allows is None:  # the index alone knows the page and its total
+            found = await self.system.threads(**wanted, limit=THREADS_MAX, offset=at)
+            total = await self.system.count_threads(**wanted)
+            page = tuple([_listed(one) for one in found])
+            more = str(at + THREADS_MAX) if total > at + len(page) else None
+            return ThreadsPage(page, more, total=total)
         rows: list[ThreadEntry] = []
-        offset, named = 0, "phase" if asked.status in PHASES else "status"
+        offset, size = 0, READ_MAX if is_kept else None
         while len(rows) <= at + THREADS_MAX:
-            found = await self.system.threads(
-                prefix=asked.prefix,
-                **cast("Any", {named: asked.status or None}),
-                older_than=asked.age,
-                graph=asked.graph or None,
-                metadata=dict(needed) if self.system.thread_finder.is_kept else None,
-                limit=READ_MAX,
-                offset=offset,
-            )
+            found = await self.system.threads(**wanted, limit=size, offset=offset)
             for one in found:
                 entry = await self._registered(one)
                 fits = contains(entry.metadata, needed)
-                if fits and await allows(entry):
+                if fits and (allows is None or await allows(entry)):
                     rows.append(entry)
             offset += len(found)
-            if len(found) < READ_MAX:
-                break
-        page = tuple(rows[at : at + THREADS_MAX])
-        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+            if size is None or len(found) < size:  # all were read
+                page = tuple(rows[at : at + THREADS_MAX])
+                more = str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None
+                return ThreadsPage(page, more, total=len(rows))
+        return ThreadsPage(tuple(rows[at : at + THREADS_MAX]), str(at + THREADS_MAX))
+
+    async def previews(self, rows: Sequence[ThreadEntry]) -> dict[str, str]:
+        """Read what each thread of a page says: its question, or its last message.
+
+        Returns: id -> one line; without those that can't be read.
+        """
+        found: dict[str, str] = {}
+
+        async def read(entry: ThreadEntry) -> None:
+            with suppress(*UNREADABLE, *DAMAGED, ActorGraphError, TypeError, ValueError):
+                found[entry.thread_id] = preview_of(await self.head(entry))
+
+        async with anyio.create_task_group() as group:  # together they are few transactions
+            for entry in rows:
+                group.start_soon(read, entry)
+        return found
 
     async def _registered(self, one: ThreadInfo) -> ThreadEntry:
         """Return a thread of the index; where the saver keeps none, with its registration."""
@@ -348,10 +375,15 @@ class StudioReader:
     ) -> list[TaskBar]:
         """Return the tasks of a page of steps, oldest first."""
         graph = self.graphs.get(entry.graph)
-        if graph is None:
-            return bars_of(steps)
-        found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
-        return timed_bars(found, busy=entry.open_runs)
+        if graph is not None:
+            found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
+        else:
+            place = address_of({"configurable": {"thread_id": entry.thread_id}}, needs_thread=True)
+            older = _named(entry.thread_id, before or "")
+            found = await read_timeline(
+                self._host, self.saver.codec, place, before=older, limit=STEPS_MAX
+            )
+        return timed_bars(found, busy=entry.open_runs) or bars_of(steps)
 
     async def owners(self) -> list[SystemOwner]:
         """Return the systems over the same saver, with their leases."""
@@ -411,6 +443,19 @@ class StudioReader:
             tuple(found[:STEPS_MAX]), checkpoint_of(found[STEPS_MAX - 1]) if more else None
         )
 
+    async def steps_of_run(self, entry: ThreadEntry, run_id: str) -> list[StateSnapshot]:
+        """Read the steps that a run made, newest first, among the newest `RUN_STEPS_MAX`."""
+        found: list[StateSnapshot] = []
+        before: str | None = None
+        for _ in range(RUN_STEPS_MAX // STEPS_MAX):
+            page = await self.steps(entry, before)
+            mine = [one for one in page.steps if (one.metadata or {}).get("run_id") == run_id]
+            found += mine
+            before = page.before
+            if before is None or (found and not mine):  # the steps of a run are together
+                break
+        return found
+
 
 class RunsPage(msgspec.Struct, frozen=True):
     """A page of runs; `next` is the cursor of the next page."""
@@ -447,6 +492,17 @@ def matches(entry: ThreadEntry, asked: ListFilter) -> bool:
     )
 
 
+def _search_of(asked: ListFilter, metadata: Mapping[str, Any]) -> Any:
+    """Return the options of a search for threads."""
+    return {
+        "prefix": asked.prefix,
+        "phase" if asked.status in PHASES else "status": asked.status or None,
+        "older_than": asked.age,
+        "graph": asked.graph or None,
+        "metadata": dict(metadata),
+    }
+
+
 def _named(thread_id: str, checkpoint: str) -> bytes | None:
     """Return the checkpoint of an address; None for ""."""
     if not checkpoint:
@@ -460,7 +516,7 @@ def _entry(thread_id: str, head: StateSnapshot, runs: Sequence[RunRow], now: int
     busy = any(row.status in OPEN_STATUSES for row in due)
     status, phase = thread_status(head, busy=busy), phase_of(head.phase_facts(), due)
     made = head.created_at or ""
-    return ThreadEntry(thread_id, "", status, _number(head), made, {}, busy, phase)
+    return ThreadEntry(thread_id, "", status, _number(head), made, {}, busy, phase, since=made)
 
 
 def _listed(one: ThreadInfo) -> ThreadEntry:
@@ -473,6 +529,7 @@ def _listed(one: ThreadInfo) -> ThreadEntry:
         one.metadata,
         one.status == "busy",
         one.phase,
+        since=one.state_updated_at.isoformat(),
     )
 
 

@@ -10,9 +10,19 @@ from starlette.responses import Response
 from actorgraph.internals import SAMPLE_S, StatisticsSample
 from actorgraph.studio.charts import chart
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
+from actorgraph.studio.system_figures import CHARTS, Figure, figures_of
 from actorgraph.systems import SystemOwner
 
 COLUMNS = ("System", "Lease", "Runs", "Taken over")
+
+
+class ShownChart(msgspec.Struct, frozen=True):
+    """A chart with its explanation; see `system_figures.Chart`."""
+
+    picture: Markup
+    meaning: str
+    worry: str
+    rule: str
 
 
 async def system(call: StudioCall) -> Response:
@@ -30,33 +40,39 @@ async def figures(call: StudioCall) -> Response:
 async def _figures(call: StudioCall) -> dict[str, Any]:
     now = call.source.system
     if now is None:
-        return {"charts": [], "tables": [], "workers": [], "worker_columns": []}
-    statistics = msgspec.to_builtins(now.statistics())
+        return {"facts": (), "charts": [], "tables": [], "workers": [], "worker_columns": []}
+    found = now.statistics()
+    owners = await call.source.owners()
+    facts: tuple[Figure, ...] = figures_of(found, await now.thread_counter.look(), owners)
+    statistics = msgspec.to_builtins(found)
     persistence = statistics.pop("persistence") or {}
     dispatch = statistics.pop("dispatch", None) or {}
-    tables = [("Runs", _pairs(statistics)), ("Storage", _pairs(persistence))]
+    graphs = statistics.pop("graphs", {})
+    tables = [("Runs since the start", _pairs(statistics)), ("Storage", _pairs(persistence))]
     if dispatch:
         tables.append(("Dispatch", _pairs(dispatch)))
+    tables += [(f"Graph {name}", _graph_pairs(one)) for name, one in graphs.items()]
     return {
+        "facts": facts,
         "charts": _charts(call.source.history()),
         "tables": tables,
         "worker_columns": COLUMNS,
-        "workers": [_owner(one) for one in await call.source.owners()],
+        "workers": [_owner(one) for one in owners],
+        "draining": found.draining,
     }
 
 
-def _charts(history: Sequence[StatisticsSample]) -> list[Markup]:
-    found = [
-        ("Active runs", [one.active for one in history], ""),
-        ("Waiting runs", [one.backlog for one in history], ""),
-        ("Supersteps a second", [one.supersteps / SAMPLE_S for one in history], ""),
-        ("Runs ended a second", [one.ended / SAMPLE_S for one in history], ""),
-        ("Errors", [one.errors for one in history], ""),
-        ("Commit latency", [(one.commit_s or 0) * 1000 for one in history], " ms"),
-        ("Commits a second", [one.commits / SAMPLE_S for one in history], ""),
-        ("Unsaved bytes", [one.unsaved_bytes for one in history], " B"),
+def _charts(history: Sequence[StatisticsSample]) -> list[ShownChart]:
+    span_s = SAMPLE_S * max(len(history) - 1, 0)
+    return [
+        ShownChart(
+            drawn(chart(one.title, [one.read(at) for at in history], one.unit, span_s=span_s)),
+            one.meaning,
+            one.worry,
+            one.rule,
+        )
+        for one in CHARTS
     ]
-    return [drawn(chart(*one)) for one in found]
 
 
 def _owner(one: SystemOwner) -> tuple[str, str, str, str]:
@@ -68,10 +84,21 @@ def _owner(one: SystemOwner) -> tuple[str, str, str, str]:
     return name, lease, str(one.runs), str(one.taken_over)
 
 
+def _graph_pairs(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the runs of a graph by status, and the tasks of its nodes."""
+    nodes = [
+        (name, f"{one['done']} done, {one['errors']} failed, {one['seconds']:.3g} s")
+        for name, one in figures.get("nodes", {}).items()
+    ]
+    return [*_pairs({"runs": figures.get("runs", {})}), *nodes]
+
+
 def _pairs(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name, value in figures.items():
         if isinstance(value, dict):
+            if isinstance(value.get("counts"), list | tuple):  # a distribution
+                continue
             text = ", ".join(f"{key} {count}" for key, count in value.items()) or "none"
         else:
             text = "none" if value is None or value == "" else str(value)

@@ -1,4 +1,4 @@
-"""Pages about threads: the list, and one thread with its messages, graph, steps and state."""
+"""Pages about one thread: its messages, graph, steps and state."""
 
 import json
 from collections.abc import Sequence
@@ -14,15 +14,10 @@ from actorgraph.studio.conversation import conversation_of
 from actorgraph.studio.input_forms import message_key
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.question_forms import GivenTexts, choice_text
-from actorgraph.studio.shown import moment, part
+from actorgraph.studio.shown import part
 from actorgraph.studio.shown import whole as whole_text
 from actorgraph.studio.steps import checkpoint_of, parent_of
-from actorgraph.studio.studio_reader import (
-    ListFilter,
-    ThreadEntry,
-    ThreadsPage,
-    metadata_of,
-)
+from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_views import (
     failures_of,
     marks_of,
@@ -34,54 +29,8 @@ from actorgraph.studio.waterfall import waterfall
 from actorgraph.types import StateSnapshot
 from actorgraph.web.http.problems import NotFound
 
-STATUSES = (("", "any"), *PHASE_TEXT.items())
-"""Filters of the list, with their names; LangGraph's statuses are taken too."""
-AGES = (("", "any"), ("3600", "an hour"), ("86400", "a day"), ("604800", "a week"))
-"""Seconds without a change by which a list can be filtered."""
 TITLE = "title"
 """The key of a thread's metadata for its name in the studio."""
-
-
-async def threads(call: StudioCall) -> Response:
-    """List threads."""
-    wanted = await call.may("studio.read")
-    query = call.query
-    given = {name: query.get(name, "") for name in ListFilter.__struct_fields__}
-    asked, problem = ListFilter(**given), ""
-    try:
-        metadata = metadata_of(asked.metadata)
-    except ValueError as error:
-        found, problem = ThreadsPage(()), str(error)
-    else:
-        needed = {**metadata, **wanted}
-        found = await call.source.threads(asked, needed, query.get("after"), call.allows)
-    more = urlencode({**{k: v for k, v in given.items() if v}, "after": found.next or ""})
-    return call.page(
-        "threads.html",
-        title="Threads",
-        filter=asked,
-        statuses=STATUSES,
-        ages=AGES,
-        graphs=sorted(call.source.graphs),
-        rows=[_row(call, one) for one in found.rows],
-        problem=problem,
-        looked_at=found.looked_at,
-        previous=f"{call.root}/threads" if query.get("after") else None,
-        next=f"?{more}" if found.next else None,
-    )
-
-
-def _row(call: StudioCall, one: ThreadEntry) -> dict[str, Any]:
-    return {
-        "thread_id": one.thread_id,
-        "title": title_of(one),
-        "address": address_of(call, one.thread_id),
-        "graph": one.graph,
-        "status": one.phase,
-        "status_text": PHASE_TEXT[one.phase],
-        "steps": one.steps,
-        "updated": moment(one.updated),
-    }
 
 
 def address_of(call: StudioCall, thread_id: str) -> str:
@@ -239,7 +188,6 @@ def _picture(graph: CompiledStateGraph | None) -> Markup:
 
 
 PAGES: tuple[tuple[str, str, Handler], ...] = (
-    ("GET", "/threads", threads),
     ("GET", "/threads/{thread_id}", thread),
     ("GET", "/threads/{thread_id}/steps", steps),
     ("GET", "/threads/{thread_id}/conversation", conversation),

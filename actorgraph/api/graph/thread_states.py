@@ -115,7 +115,7 @@ class ThreadStates(msgspec.Struct, frozen=True):
         """See `CompiledStateGraph.aget_timeline`."""
         at = await at_its_rows(locate(self.graph, "get_timeline()", config))
         older, most = configs.before_of(before), configs.limit_of(limit)
-        return await read_timeline(at, before=older, limit=most)
+        return await read_timeline(at.host, at.codec, at.address, before=older, limit=most)
 
     async def update(
         self, method: str, config: Config, supersteps: Sequence[Any], *, strict: bool = False

@@ -1,9 +1,11 @@
 """Read the timeline of a thread: which tasks ran, when, how often, and how each attempt ended."""
 
-from actorgraph.api.graph.addressed import AddressedGraph
+from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_names
 from actorgraph.codec.restore import stored_write
 from actorgraph.loops import in_turns
+from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.saver.hosting import Host
 from actorgraph.superstep.snapshot import timeline_tasks
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.ids import as_text
@@ -15,24 +17,31 @@ TIMELINE_PAGE = 50
 
 
 async def read_timeline(
-    at: AddressedGraph, *, before: bytes | None, limit: int | None
+    host: Host,
+    codec: Codec,
+    place: Address,
+    *,
+    before: bytes | None = None,
+    limit: int | None = None,
 ) -> list[TimelineStep]:
     """Read the steps of a namespace, newest first.
 
     Args:
-        at: with a checkpoint the one step that follows it.
+        host: of the saver.
+        codec: decodes the rows.
+        place: with a checkpoint the one step that follows it.
         before: a checkpoint id; only steps of older ones.
         limit: the most checkpoints to read; None for all.
     """
-    rows = await _rows(at, before, limit)
-    steps = await in_turns(rows, lambda stored: _step(at, stored))
+    rows = await _rows(host, place, before, limit)
+    steps = await in_turns(rows, lambda stored: _step(codec, stored))
     return [step for step in steps if step.tasks or step.next]
 
 
 async def _rows(
-    at: AddressedGraph, before: bytes | None, limit: int | None
+    host: Host, place: Address, before: bytes | None, limit: int | None
 ) -> list[StoredCheckpoint]:
-    place, ask = at.address, at.host.reader.ask
+    ask = host.reader.ask
     if place.checkpoint is not None:
         query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)
         found = (await ask(query)).checkpoint
@@ -56,7 +65,7 @@ async def _rows(
     return rows
 
 
-def _step(at: AddressedGraph, stored: StoredCheckpoint) -> TimelineStep:
+def _step(codec: Codec, stored: StoredCheckpoint) -> TimelineStep:
     row = stored.row
     return TimelineStep(
         step=row.step + 1,
@@ -67,5 +76,5 @@ def _step(at: AddressedGraph, stored: StoredCheckpoint) -> TimelineStep:
         run_id=as_text(row.run) if row.run else None,
         created=row.created,
         next=tuple(decode_names(row.next)),
-        tasks=timeline_tasks(stored_write(at.codec, stored, entry) for entry in stored.ledger),
+        tasks=timeline_tasks(stored_write(codec, stored, entry) for entry in stored.ledger),
     )

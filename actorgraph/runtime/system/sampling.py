@@ -35,6 +35,8 @@ class StatisticsSample(msgspec.Struct, frozen=True):
         commit_s: mean seconds of a batch; None without one, and for savers in memory.
         unsaved: requests that waited to be committed.
         unsaved_bytes: their bytes.
+        loop_delay_s: seconds by which the event loop was late to take the sample: other tasks, or
+            a blocking call, had it.
     """
 
     time: int
@@ -49,14 +51,18 @@ class StatisticsSample(msgspec.Struct, frozen=True):
     commit_s: float | None
     unsaved: int
     unsaved_bytes: int
+    loop_delay_s: float = 0.0
 
 
-def sample_of(now: SystemStatistics, before: SystemStatistics, time: int) -> StatisticsSample:
+def sample_of(
+    now: SystemStatistics, before: SystemStatistics, time: int, *, delay_s: float = 0.0
+) -> StatisticsSample:
     """Make the sample of a moment.
 
     Args:
         before: the figures at the sample before.
         time: microseconds since 1970-01-01 UTC.
+        delay_s: see `StatisticsSample.loop_delay_s`.
     """
     saver, earlier = now.persistence, before.persistence
     commits, seconds, unsaved = 0, 0.0, 0
@@ -79,6 +85,7 @@ def sample_of(now: SystemStatistics, before: SystemStatistics, time: int) -> Sta
         commit_s=seconds / commits if commits and seconds else None,
         unsaved=unsaved,
         unsaved_bytes=now.unsaved_bytes,
+        loop_delay_s=delay_s,
     )
 
 
@@ -94,15 +101,23 @@ class Sampler:
         self._before: SystemStatistics | None = None
         self.samples: deque[StatisticsSample] = deque(maxlen=SAMPLES_MAX)
 
-    def take(self) -> None:
-        """Take a sample; the first call only notes the counts."""
+    def take(self, delay_s: float = 0.0) -> None:
+        """Take a sample; the first call only notes the counts.
+
+        Args:
+            delay_s: see `StatisticsSample.loop_delay_s`.
+        """
         now = self._read()
         if self._before is not None:
-            self.samples.append(sample_of(now, self._before, microseconds_now()))
+            at = microseconds_now()
+            self.samples.append(sample_of(now, self._before, at, delay_s=delay_s))
         self._before = now
 
     async def serve(self) -> None:
         """Take samples until cancelled."""
+        delay_s = 0.0
         while True:
-            self.take()
-            await anyio.sleep(SAMPLE_S)
+            self.take(delay_s)
+            due = anyio.current_time() + SAMPLE_S
+            await anyio.sleep_until(due)
+            delay_s = max(0.0, anyio.current_time() - due)
