@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from actorgraph.errors import RunNotFoundError
 from actorgraph.internals import PHASE_TEXT
 from actorgraph.studio.comparison import aligned, compared
 from actorgraph.studio.page_calls import Handler, StudioCall
@@ -89,7 +88,7 @@ async def _side(call: StudioCall, name: str, at: str) -> Side:
         return await _of_thread(call, entry, at)
     try:
         run, entry = await admitted_run(call, name)
-    except (RunNotFoundError, NotFound):
+    except NotFound:
         raise NotFound(f"there is no thread and no run {name!r}") from None
     steps = await call.source.steps_of_run(entry, run.id)
     state = await _state(call, entry, at) if at else (steps[0] if steps else EMPTY)

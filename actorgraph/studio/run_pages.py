@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, RunNotFoundError
 from actorgraph.internals import OPEN_STATUSES
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import Shown, age_of, ago, part, preview, shown, whole
@@ -94,6 +94,7 @@ def _row(call: StudioCall, run: Any, now: datetime) -> dict[str, Any]:
         "address": f"{call.root}/threads/{part(run.thread_id)}",
         "graph": run.graph,
         "status": run.status,
+        "is_open": is_open,
         "attempt": run.attempt,
         "created": ago(run.created_at, now),
         "updated": ago(run.updated_at, now),
@@ -148,7 +149,10 @@ async def admitted_run(call: StudioCall, run_id: str) -> tuple[Any, ThreadEntry]
     system = call.source.system
     if system is None:
         raise NotFound(f"run {run_id!r} can't be shown: a database alone has no system to ask")
-    run = await system.run(run_id)
+    try:
+        run = await system.run(run_id)
+    except RunNotFoundError:
+        raise NotFound(f"run {run_id!r} not found") from None
     entry = await call.source.thread(run.thread_id)
     await call.may("studio.read", run.thread_id, entry.metadata if entry else {})
     if entry is None:

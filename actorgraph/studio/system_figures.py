@@ -131,11 +131,15 @@ def figures_of(
     return (*_run_figures(now), *_thread_figures(threads), *_other_figures(now, owners))
 
 
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
 def _run_figures(now: SystemStatistics) -> tuple[Figure, ...]:
     return (
         Figure(
             "Active",
-            f"{now.active} of {now.max_runs}",
+            f"{now.active:,} of {now.max_runs:,}",
             "Runs that work now, of those that may at once.",
             "Worry when it stays at the limit while runs wait.",
             "SystemIsFull",
@@ -144,7 +148,7 @@ def _run_figures(now: SystemStatistics) -> tuple[Figure, ...]:
         ),
         Figure(
             "Queued",
-            f"{now.queued} of {now.max_queued}",
+            f"{now.queued:,} of {now.max_queued:,}",
             "Runs that wait for a slot, or for another run of their thread.",
             "Worry near the limit: then new runs are refused.",
             "SystemIsFull",
@@ -166,7 +170,7 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
         return (Figure("Threads", "unknown", text, "Worry if it lasts: is the database there?"),)
     parked = Figure(
         "Parked",
-        f"{found.parked} runs",
+        _count(found.parked, "run"),
         "Runs that were given up, because processes died of them again and again.",
         "Worry at the first one: find out why, then retry it.",
         "RunIsParked",
@@ -180,7 +184,7 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
     return (
         Figure(
             "Waiting for a person",
-            f"{found.waiting} threads{oldest}",
+            _count(found.waiting, "thread") + oldest,
             "Threads with a question that no one has answered yet.",
             "Worry when the oldest is older than a person may take: a day, say.",
             "QuestionIsOld",
@@ -189,7 +193,7 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
         ),
         Figure(
             "Cut off",
-            f"{found.cut_off} threads",
+            _count(found.cut_off or 0, "thread"),
             "Threads whose process has died, and that no one has taken over yet.",
             "Worry after ten minutes: is a worker alive that has their graph?",
             "ThreadsWereCutOff",
@@ -199,7 +203,7 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
         parked,
         Figure(
             "Unfinished",
-            f"{found.unfinished} threads",
+            _count(found.unfinished or 0, "thread"),
             "Threads with work left that no run does: a breakpoint, a cancellation or an edit.",
             "No alarm: someone decided it.",
             "",
@@ -230,7 +234,7 @@ def _other_figures(now: SystemStatistics, owners: Sequence[SystemOwner]) -> tupl
         ),
         Figure(
             "Suspects",
-            f"{now.suspects} runs",
+            _count(now.suspects, "run"),
             "Runs during which processes died; each is tried alone.",
             "Worry at the first one: it may kill the next process.",
             "RunKillsProcesses",
@@ -242,7 +246,7 @@ def _other_figures(now: SystemStatistics, owners: Sequence[SystemOwner]) -> tupl
         found.append(
             Figure(
                 "Waiting for a worker",
-                f"{now.dispatch.waiting} runs, oldest {age_of(now.dispatch.oldest_s)}",
+                _count(now.dispatch.waiting, "run") + f", oldest {age_of(now.dispatch.oldest_s)}",
                 "Runs that no worker has claimed yet.",
                 "Worry above a minute: start workers.",
                 "RunsWait",

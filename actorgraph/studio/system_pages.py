@@ -101,9 +101,17 @@ def _pairs(figures: dict[str, Any]) -> list[tuple[str, str]]:
                 continue
             text = ", ".join(f"{key} {count}" for key, count in value.items()) or "none"
         else:
-            text = "none" if value is None or value == "" else str(value)
+            text = _text(value)
         found.append((name.replace("_", " "), text))
     return found
+
+
+def _text(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 async def drain(call: StudioCall) -> Response:

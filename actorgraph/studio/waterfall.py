@@ -114,7 +114,8 @@ def waterfall(bars: Sequence[TaskBar], now: int) -> str:
             f'aria-label="{label}">{lines}</ol>'
         )
     scale = scale_of(timed, now)
-    label = f"{len(timed)} tasks, {duration(scale.working)} of work"
+    whole = scale.working + sum(fold.end - fold.start for fold in scale.folds)
+    label = f"{len(timed)} tasks over {duration(whole)}, of which {duration(scale.working)} at work"
     return "".join(
         [
             f'<div class="axis" aria-hidden="true"><span></span>{_axis(scale)}<span></span></div>',

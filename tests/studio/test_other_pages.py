@@ -1,13 +1,19 @@
 """The studio's pages about runs, graphs, the store and the system; and its rules of access."""
 
+import re
+from html import unescape
+
 import pytest
 
 from actorgraph import InvalidConfigError, SqliteSaver
+from actorgraph.api.system.thread_figures import ThreadFigures
 from actorgraph.studio import Studio
+from actorgraph.studio.system_figures import CHARTS, figures_of
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import SetRun
 from tests.studio.conftest import Place, chain, first, second, studio_place
 from tests.support.gates import settled
+from tests.support.source_files import ROOT
 
 
 class TestRuns:
@@ -57,6 +63,64 @@ class TestRuns:
         html = await place.post("/runs", do="cancel", run=["0" * 32])
 
         assert "1 runs could not be changed" in html
+
+    async def test_a_run_has_a_page(self, place):
+        """
+        Its id in the list and on the thread's page leads to it: input, steps, thread.
+        """
+        run = await place.ran("steps", "one", {"log": ["given"]})
+        for path in ("/runs", "/threads/one"):
+            assert f'href="/runs/{run.id}"' in await place.get(path)
+
+        html = await place.get(f"/runs/{run.id}")
+        assert "given" in html
+        assert 'href="/threads/one"' in html
+        assert html.count("?step=") == 4
+        await place.get("/runs/01900000-0000-7000-8000-000000000000", 404)
+
+    async def test_filters_stay_in_the_address_of_the_next_page(self, place):
+        """
+        The link to older runs has the status and the place in the list.
+        """
+        for number in range(51):
+            await place.ran("steps", f"t{number}")
+
+        html = await place.get("/runs?status=success")
+        assert "1-50 of more" in html
+        (address,) = re.findall(r'href="([^"]*)">Older', html)
+        assert "status=success" in address
+        html = await place.get(f"/runs{unescape(address)}")
+        assert "51-51 of 51" in html
+        assert '<a href="?status=success">Newer' in html
+
+
+class TestCompare:
+    async def test_threads_are_compared_by_key_and_step(self, place):
+        """
+        Keys that differ show both values, and steps stand beside their like.
+        """
+        await place.ran("steps", "one", {"log": ["a"]})
+        await place.ran("ask", "two", {"log": ["b"]})
+
+        html = await place.get("/compare?thread=one&thread=two")
+        assert "1 of 1 keys differ" in html
+        assert "<code>log[0]</code>" in html
+        assert html.count("<td>yes</td>") == 2
+        assert "All 1 keys are equal" in await place.get("/compare?left=one&right=one")
+
+    async def test_runs_and_checkpoints_are_compared(self, place):
+        """
+        Each side may be a run, or a thread at a checkpoint; what isn't there is said.
+        """
+        one, two = [await place.ran("steps", "t", {"log": [name]}) for name in "ab"]
+        html = await place.get(f"/compare?run={one.id}&run={two.id}")
+        assert "1 of 1 keys differ" in html
+        steps = re.findall(r"\?step=([0-9a-f-]{36})", await place.get("/threads/t"))
+        oldest = steps[-1]
+        html = await place.get(f"/compare?left=t&left_at={oldest}&right=t")
+        assert f"<code>{oldest}</code>" in html
+        assert "no thread and no run" in await place.get("/compare?left=t&right=none")
+        await place.get("/compare?left=t&left_at=x&right=t", 422)
 
 
 class TestGraphs:
@@ -118,6 +182,28 @@ class TestTheSystem:
         html = await place.get("/system/figures")
         assert "<dt>started</dt><dd>1</dd>" in html
         assert "success 1" in html
+
+    async def test_each_figure_says_when_to_worry(self, place):
+        """
+        Each number has its meaning and its alert, which docs/operations.md has; a run that is
+        parked is marked.
+        """
+        rules = set(re.findall(r"alert: (\w+)", (ROOT / "docs" / "operations.md").read_text()))
+        html = await place.get("/system/figures")
+        named = set(re.findall(r"Alert: <code>(\w+)", html))
+
+        assert {"RunIsParked", "SavesAreSlow", "LoopIsBlocked"} <= named <= rules
+        assert "look</span>" not in html
+        parked = figures_of(
+            place.system.statistics(), ThreadFigures(0, 0.0, 0, 0, 1), await place.system.owners()
+        )
+        assert [one.title for one in parked if one.is_bad] == ["Parked"]
+
+    def test_charts_have_a_sentence_each(self):
+        """
+        Every chart says what it shows and when to worry.
+        """
+        assert all(one.meaning.endswith(".") and one.worry.startswith("Worry") for one in CHARTS)
 
     async def test_it_can_be_drained(self, place):
         """
@@ -190,6 +276,7 @@ class TestReadOnly:
                     html = await place.get("/threads/t")
                     assert "<code>log[1]</code>" in html
                     assert "<form" not in html
+                    assert 'class="bar done"' in html
                     for path in ("/runs", "/graphs", "/store", "/system"):
                         await place.get(path)
                     for action in ("delete", "retry", "cancel", "edit"):

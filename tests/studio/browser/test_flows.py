@@ -31,7 +31,7 @@ def test_a_run_is_seen_live(view):
     assert page.locator('[data-node="search"].done').count() >= 1
     status(page, "ended")
     assert page.locator("ol.steps li").count() == 5
-    assert page.locator("svg.waterfall .bar.done").count() == 3
+    assert page.locator("ol.waterfall .bar.done").count() == 3
 
 
 def test_tokens_are_shown(view):
@@ -56,7 +56,7 @@ def test_threads_are_found(view):
     assert page.locator("tbody tr").count() == 2
     page.select_option("select[name=status]", "interrupted")
     page.click("text=Search")
-    assert page.locator("tbody tr").all_inner_texts()[0].startswith("found-2")
+    assert page.locator("tbody tr").all_inner_texts()[0].strip().startswith("found-2")
     assert page.locator("tbody tr").count() == 1
 
 
@@ -174,27 +174,98 @@ def test_the_page_reconnects_after_a_restart(chromium, tmp_path):
         status(page, "ended")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(chromium, server, scheme):
+def test_pages_are_accessible(chromium, server, scheme, width):
     """
-    Axe finds nothing to mend on any page, in light and in dark.
+    Axe finds nothing to mend on any page, in light and in dark, on a desk and on a phone, and no
+    page is wider than the screen.
     """
     axe = pytest.importorskip(AXE, reason="axe is not installed").Axe()
     with watched(chromium, server, color_scheme=scheme) as view:
-        page = view.start("ask", f"axe-{scheme}")
+        name = f"axe-{scheme}-{width}"
+        page = view.start("ask", name)
         status(page, "waiting")
-        page = view.start("fail", f"axe-fail-{scheme}")
+        page = view.start("fail", f"fail-{name}")
+        page = view.open("/runs")
+        run = page.locator("td.first a").first.get_attribute("href").partition("/studio")[2]
+        page.set_viewport_size({"width": width, "height": 900})
         found = []
         for path in (
-            *("/threads", f"/threads/axe-{scheme}", f"/threads/axe-fail-{scheme}", "/runs"),
-            *("/graphs", "/graphs/nested?xray=all", "/store", "/system", "/threads/none"),
+            *("/threads", f"/threads/{name}", f"/threads/fail-{name}", "/runs", run, "/graphs"),
+            *("/graphs/nested?xray=all", "/store", "/system", "/threads/none"),
+            f"/compare?thread={name}&thread=fail-{name}",
         ):
             page = view.open(path)
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found.append((path, "is wider than the screen"))
             found += [
                 (path, one["id"], [node["html"][:100] for node in one["nodes"][:3]])
                 for one in axe.run(page)["violations"]
             ]
         assert found == []
+
+
+def test_two_threads_are_compared(view):
+    """
+    Two threads that are selected in the list stand side by side, key by key and step by step.
+    """
+    view.start("steps", "pair-1")
+    page = view.start("nested", "pair-2")
+    status(page, "idle")
+    page = view.open("/threads?prefix=pair")
+    for name in ("pair-1", "pair-2"):
+        page.check(f"[aria-label='Select thread {name}']")
+    page.click("text=Compare two selected")
+
+    page.wait_for_selector(".key.changed")
+    assert "1 of 1 keys differ" in page.inner_text("main")
+    assert page.locator("table.pairs tr.changed").count() >= 1
+
+
+def test_a_run_leads_from_the_list_to_its_steps(view):
+    """
+    The id of a run is a link to its page, and its steps are links to the thread's.
+    """
+    page = view.start("steps", "linked")
+    status(page, "idle")
+    page = view.open("/runs?prefix=linked")
+    page.click("td.first a")
+    assert "Its steps" in page.inner_text("main")
+    page.click("ol.steps a >> nth=0")
+
+    assert page.inner_text("h1") == "linked"
+    assert page.locator("ol.steps a[aria-current=step]").count() == 1
+
+
+def test_filters_stay_in_the_address(view):
+    """
+    A search can be sent to a colleague: its address has the filters, which the form shows again.
+    """
+    view.start("steps", "kept-1")
+    page = view.open("/threads")
+    page.fill("input[name=prefix]", "kept")
+    page.select_option("select[name=graph]", "steps")
+    page.click("text=Search")
+    page.goto(page.url)
+
+    assert page.input_value("input[name=prefix]") == "kept"
+    assert page.input_value("select[name=graph]") == "steps"
+    assert "1-1 of 1" in page.inner_text("main")
+    assert "ago" in page.inner_text("tbody time >> nth=0") or "now" in page.inner_text("tbody")
+    assert page.get_attribute("tbody time >> nth=0", "title").startswith("20")
+
+
+def test_the_system_says_when_to_worry(view):
+    """
+    The figures refresh by themselves, each with a sentence and the name of its alert.
+    """
+    page = view.open("/system")
+    page.wait_for_selector(".chart svg polyline", timeout=40_000)
+
+    assert page.locator(".facts .card").count() >= 9
+    assert "RunIsParked" in page.inner_text("#figures")
+    assert "ms" in page.locator(".chart:has-text('Commit latency')").inner_text()
 
 
 def test_long_threads_are_paged(view):
