@@ -108,7 +108,7 @@ def preview(value: Any, most: int = PREVIEW_MAX) -> str:
     if isinstance(data, dict):
         texts = [data[key] for key in _SPOKEN if isinstance(data.get(key), str) and data[key]]
         data = texts[0] if texts else data
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from actorgraph.internals import SAMPLE_S, StatisticsSample
 from actorgraph.studio.charts import chart
+from actorgraph.studio.operator_figures import CHARTS, Figure, figures_of
 from actorgraph.studio.page_calls import Handler, StudioCall, drawn
-from actorgraph.studio.system_figures import CHARTS, Figure, figures_of
 from actorgraph.systems import SystemOwner
 
 COLUMNS = ("System", "Lease", "Runs", "Taken over")
 
 
 class ShownChart(msgspec.Struct, frozen=True):
-    """A chart with its explanation; see `system_figures.Chart`."""
+    """A chart with its explanation; see `operator_figures.Chart`."""
 
     picture: Markup
     meaning: str

@@ -8,7 +8,7 @@ import pytest
 from actorgraph import InvalidConfigError, SqliteSaver
 from actorgraph.api.system.thread_figures import ThreadFigures
 from actorgraph.studio import Studio
-from actorgraph.studio.system_figures import CHARTS, figures_of
+from actorgraph.studio.operator_figures import CHARTS, figures_of
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import SetRun
 from tests.studio.conftest import Place, chain, first, second, studio_place

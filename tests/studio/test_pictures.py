@@ -211,7 +211,7 @@ class TestTexts:
         [
             ({"question": "Approve?", "schema": {"type": "object"}}, "Approve?"),
             ("two\nlines", "two lines"),
-            ({"amount": 3}, '{"amount": 3}'),
+            ({"amount": 3}, '{"amount":3}'),
             ("x" * 500, "x" * 119 + "…"),
         ],
     )

@@ -54,7 +54,7 @@ def test_threads_are_found(view):
 
     page = view.open("/threads?prefix=found")
     assert page.locator("tbody tr").count() == 2
-    page.select_option("select[name=status]", "interrupted")
+    page.select_option("select[name=status]", "waiting")
     page.click("text=Search")
     assert page.locator("tbody tr").all_inner_texts()[0].strip().startswith("found-2")
     assert page.locator("tbody tr").count() == 1
@@ -212,7 +212,7 @@ def test_two_threads_are_compared(view):
     """
     view.start("steps", "pair-1")
     page = view.start("nested", "pair-2")
-    status(page, "idle")
+    status(page, "ended")
     page = view.open("/threads?prefix=pair")
     for name in ("pair-1", "pair-2"):
         page.check(f"[aria-label='Select thread {name}']")
@@ -228,7 +228,7 @@ def test_a_run_leads_from_the_list_to_its_steps(view):
     The id of a run is a link to its page, and its steps are links to the thread's.
     """
     page = view.start("steps", "linked")
-    status(page, "idle")
+    status(page, "ended")
     page = view.open("/runs?prefix=linked")
     page.click("td.first a")
     assert "Its steps" in page.inner_text("main")
