@@ -295,6 +295,21 @@ class Codec:
             check_copies(packed, len(payload), path)
         return payload if self._envelope is None else self._envelope.close(payload, place)
 
+    @property
+    def unsealed(self) -> Self | None:
+        """This codec without compression and encryption, for parts of a payload that has them.
+
+        None if a subclass encodes in another way: then only whole payloads can be encoded.
+        """
+        kind = type(self)
+        if kind.encode is not Codec.encode or kind.decode is not Codec.decode:
+            return None
+        return self if self._envelope is None else self._copy(_envelope=None)
+
+    def seal(self, payload: bytes, place: Place) -> bytes:
+        """Compress and encrypt what the `unsealed` codec has encoded, as `encode` does."""
+        return payload if self._envelope is None else self._envelope.close(payload, place)
+
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Encode a value; returns form and bytes, as LangGraph's serializers do.
 

@@ -172,10 +172,10 @@ class DropOwner(msgspec.Struct, frozen=True):
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """One event of a run.
+    """One event of a run, or several that follow one another.
 
     Attributes:
-        place: its offset; counts from 1.
+        place: the offset of its last event; counts from 1.
         created: microseconds since 1970-01-01 UTC.
         payload: encoded.
     """
@@ -191,6 +191,9 @@ class StoreEvents(msgspec.Struct, frozen=True):
     Attributes:
         keep: how many of the run's newest events to keep.
         older_than: drop events made before this, in microseconds since 1970.
+        replaces: the rows of the run from this place on, and below that of the first new row, are
+            removed in the same transaction: the new row has their events. 0: none. Readers skip
+            what they have, so a row that stays does no harm.
     """
 
     run: bytes
@@ -200,6 +203,14 @@ class StoreEvents(msgspec.Struct, frozen=True):
     keep: int
     older_than: int
     size: int = 0
+    replaces: int = 0
+
+    @property
+    def replaced(self) -> tuple[int, int] | None:
+        """The first and the last place of the rows that are removed; None if there are none."""
+        if not self.replaces or not self.rows:
+            return None
+        return self.replaces, self.rows[0].place - 1
 
 
 class TrimRuns(msgspec.Struct, frozen=True):

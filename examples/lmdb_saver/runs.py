@@ -208,6 +208,7 @@ def _change(rows: Rows, request: SetRun | AdoptRun | StoreEvents) -> CommitOutco
     if error is not None or row is None:
         return Refused(error or AssertionError())
     if isinstance(request, StoreEvents):
+        _replace_events(rows, request)
         for event in request.rows:
             rows.put("events", event, request.run, event.place, new=True)
         _drop_events(rows, request)
@@ -221,6 +222,14 @@ def _change(rows: Rows, request: SetRun | AdoptRun | StoreEvents) -> CommitOutco
             row = replace(row, attempts=request.attempts, deaths=request.deaths)
         _write(rows, row)
     return Committed()
+
+
+def _replace_events(rows: Rows, request: StoreEvents) -> None:
+    """Remove the rows whose events the first new row has."""
+    if request.replaced is not None:
+        first, last = request.replaced
+        from_first = rows.between("events", key(request.run, first), request.run)
+        rows.drop("events", [where for where, event in from_first if event.place <= last])
 
 
 def _drop_events(rows: Rows, request: StoreEvents) -> None:

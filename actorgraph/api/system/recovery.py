@@ -35,7 +35,7 @@ from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.owners import fates_of
 from actorgraph.runtime.system.parked import RetriedRuns, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
-from actorgraph.runtime.system.stored_events import decode_event
+from actorgraph.runtime.system.event_frames import events_of
 from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
@@ -482,8 +482,10 @@ class RecoveryMethods(SystemBase):
         if not newest:
             return 1, not row.claimed
         codec = self._graph(row.graph).codec
-        drained = decode_event(codec, row.run, newest[0]).kind == "drain"
-        return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
+        place = newest[0].place
+        last = [event for event, _ in events_of(codec, row.run, newest[0], place - 1)]
+        drained = last[-1].kind == "drain"
+        return place + 1, drained and row.attempts == 1  # a drain counts from 0 again
 
 
 async def _wait_until(due: int, clock: StoreClock) -> None:

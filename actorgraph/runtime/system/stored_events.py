@@ -1,9 +1,11 @@
-"""Stored events of runs: the Keeper that stores them, reading, encoding, re-encryption.
+"""Stored events of runs: the Keeper that stores them, and reading a page.
 
 Keeper     stores the events of one resumable run; it owns no task
 Receives   events from the run's journal, from any thread
 Sends      rows to the persistence actor: one request at a time; the events that come meanwhile
-           are the next one
+           are the next one, and one row. Whenever `FRAME_EVENTS` events are stored, when a large
+           one comes and when the attempt ends, one row, a frame, replaces those since the last
+           frame: a crash leaves the rows, or the frame
 Bounds     `WAITING_MAX` events that are not stored, or `WAITING_BYTES`, make the run wait; the
            store keeps the newest `count` events of the run, and none older than `seconds`
            (`EventRetention`)
@@ -14,20 +16,25 @@ Failures   once events could not be stored, it stores no more of the run: no rea
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from itertools import dropwhile
 
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.decode_errors import raise_located
-from actorgraph.codec.encryption import event_of
-from actorgraph.errors import SerializationError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.saver.resealing import PAGE_BYTES
 from actorgraph.runtime.sizes import MB
+from actorgraph.runtime.system.event_frames import (
+    FRAME_BYTES,
+    FRAME_EVENTS,
+    EncodedEvent,
+    encode_event,
+    events_of,
+    row_of,
+)
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import (
@@ -41,13 +48,15 @@ from actorgraph.values.systems import (
 WAITING_MAX = 1024
 WAITING_BYTES = 16 * MB
 EVENTS_PAGE = 256
+ROWS_PAGE = FRAME_EVENTS
+"""Rows that are read for a page: nearly all have a single event, or the most that a frame has."""
 
 
 class EventRetention(msgspec.Struct, frozen=True):
     """Limits of the number and age of kept events.
 
     Attributes:
-        count: the newest events of each run that are kept.
+        count: the newest events of each run that are kept; above 64 up to 63 more.
         seconds: maximum age of an event.
     """
 
@@ -88,12 +97,16 @@ class Keeper:
     ) -> None:
         self._host = host
         self._codec = codec
+        # A few events are counted exactly: each one is a row, as with a codec of another kind.
+        self._inner = codec.unsealed if kept.count > FRAME_EVENTS else None
         self._run = run
         self._thread_id = thread_id
         self._owner = owner
         self._kept = kept
         self._changed = changed
-        self._rows: list[EventRow] = []
+        self._waiting: list[EncodedEvent] = []
+        self._open: list[EncodedEvent] = []  # since the last whole frame
+        self._open_bytes = 0
         self._flight = 0
         self._bytes = self._bytes_in_flight = 0
         self._lock = threading.RLock()
@@ -104,23 +117,23 @@ class Keeper:
     @property
     def is_full(self) -> bool:
         """Whether too many events wait to be stored."""
-        many = len(self._rows) + self._flight >= WAITING_MAX
+        many = len(self._waiting) + self._flight >= WAITING_MAX
         return many or self._bytes + self._bytes_in_flight >= WAITING_BYTES
 
     @property
     def is_idle(self) -> bool:
         """Whether no events wait to be stored."""
-        return not self._rows and not self._flight
+        return not self._waiting and not self._flight
 
     def add(self, event: RunEvent) -> None:
         """Post an event to be stored; it is encoded now, before its data can change."""
-        row = EventRow(event.offset, event.created, encode_event(self._codec, self._run, event))
+        encoded = encode_event(self._inner or self._codec, self._run, event)
         with self._lock:
             if self.broken:
                 self.shown = event.offset
                 return
-            self._rows.append(row)
-            self._bytes += len(row.payload)
+            self._waiting.append(encoded)
+            self._bytes += len(encoded.payload)
             self._post()
 
     async def wait_idle(self) -> None:
@@ -132,18 +145,55 @@ class Keeper:
         return await read_page(self._host, self._codec, self._run, self._thread_id, after)
 
     def _post(self) -> None:
-        if self._flight or not self._rows:
+        if self._flight or not self._waiting:
             return
-        rows, self._rows = tuple(self._rows), []
-        self._flight = len(rows)
+        events, self._waiting = self._waiting, []
         older = int((time.time() - self._kept.seconds) * 1e6)
         size, self._bytes = self._bytes, 0
-        self._bytes_in_flight = size
+        last = events[-1].offset
+        try:
+            rows, replaces = self._rows(events, older)
+        except Exception as error:  # noqa: BLE001 - a program's own cipher may raise anything
+            self._give_up(error, last)
+            return
+        self._flight, self._bytes_in_flight = len(events), size
         request = StoreEvents(
-            self._run, self._thread_id, self._owner, rows, self._kept.count, older, size
+            *(self._run, self._thread_id, self._owner, rows, self._kept.count, older, size),
+            replaces=replaces,
         )
-        last = rows[-1].place
         self._host.writer.post(request, Receipts(lambda answer: self._on_answer(answer, last)))
+
+    def _rows(self, events: list[EncodedEvent], older: int) -> tuple[tuple[EventRow, ...], int]:
+        """Make rows of events, the first of which may be a frame that replaces stored rows.
+
+        A frame always ends with a new event: a row with its place was never stored before, so
+        that who knows a row by its place (a re-encryption) never meets another one there.
+
+        Returns: the rows, and the first offset that the first one replaces; 0 if none.
+        """
+        codec, run = self._codec, self._run
+        if self._inner is None:
+            return tuple(EventRow(e.offset, e.created, e.payload) for e in events), 0
+        rows, replaces, new = list[EventRow](), 0, 0
+        for event in events:
+            self._open.append(event)
+            self._open_bytes += len(event.payload)
+            new += 1
+            if not (event.closes or self._is_whole):
+                continue
+            if len(self._open) > new:
+                replaces = self._open[0].offset
+            young = [*dropwhile(lambda e: e.created < older, self._open)]
+            rows.append(row_of(codec, run, young or [event], compress=True))
+            self._open, self._open_bytes, new = [], 0, 0
+        if new:
+            rows.append(row_of(codec, run, self._open[-new:], compress=False))
+        return tuple(rows), replaces
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the events since the last frame are enough for one."""
+        return len(self._open) >= FRAME_EVENTS or self._open_bytes >= FRAME_BYTES
 
     def _on_answer(self, answer: Saved | SaveFailed, last: int) -> None:
         with self._lock:
@@ -160,51 +210,28 @@ class Keeper:
 
     def _give_up(self, error: BaseException, last: int) -> None:
         """Make events visible that could not be stored: readers here still want them."""
-        self.shown = self._rows[-1].place if self._rows else last
-        self._rows, self._bytes = [], 0
+        self.shown = self._waiting[-1].offset if self._waiting else last
+        self._waiting, self._open, self._bytes = [], [], 0
         self.broken = True
         log_event("error", "events.lost", run_id=as_text(self._run), error=repr(error))
-
-
-def encode_event(codec: Codec, run: bytes, event: RunEvent) -> bytes:
-    """Encode an event; data that the codec refuses is stored as its `repr`."""
-    parts, place = [event.kind, list(event.namespace)], event_of(run, event.offset)
-    try:
-        return codec.encode([*parts, event.data], f"event {event.kind!r}", place)
-    except SerializationError as error:
-        ids = {"run_id": as_text(run), "kind": event.kind}
-        log_event("warning", "event.unserializable", **ids, error=error.what)
-        return codec.encode([*parts, {"$repr": repr(event.data)}], "event", place)
 
 
 async def read_page(
     host: Host, codec: Codec, run: bytes, thread_id: str, after: int
 ) -> EventPage[RunEvent]:
     """Read a page of a run's stored events after an offset, in order."""
-    query = ReadEvents(run, thread_id, after, EVENTS_PAGE, bytes_max=PAGE_BYTES)
+    query = ReadEvents(run, thread_id, after, ROWS_PAGE, bytes_max=PAGE_BYTES)
     # Cut again: a saver of the program's own may not know the bound.
     rows = query.cut(await host.reader.ask(query))
-    page = EventPage(decode_event(codec, run, row) for row in rows)
+    page, size = EventPage[RunEvent](), 0
+    for row in rows:
+        # Also beside its frame, in a saver that has not removed it, a row gives no event twice.
+        have = page[-1].offset if page else after
+        for event, length in events_of(codec, run, row, have):
+            page.append(event)
+            size += length
+            if len(page) >= EVENTS_PAGE or size >= PAGE_BYTES:
+                page.is_full = True
+                return page
     page.is_full = rows.is_full
     return page
-
-
-def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
-    """Decode an event from its row.
-
-    Raises:
-        CheckpointError: it can't be decoded; the error's text names the event.
-    """
-    try:
-        kind, namespace, data = _parts(codec.decode(row.payload, event_of(run, row.place)))
-        return RunEvent(row.place, kind, data, tuple(namespace), row.created)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
-        where = f"event {row.place} of run {as_text(run)}"
-        raise_located(error, where)
-
-
-def _parts(value: Any) -> tuple[str, list[str], Any]:
-    kind, namespace, data = value
-    return kind, namespace, data

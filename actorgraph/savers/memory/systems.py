@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -267,6 +267,8 @@ class MemorySystems:
         match request:
             case StoreEvents(run, _, _, rows, keep, older_than):
                 events = self._events.setdefault(run, {})
+                if request.replaced is not None:
+                    _remove_between(events, *request.replaced)
                 events.update({event.place: event for event in rows if event.place not in events})
                 self._drop(events, keep, older_than)
             case AdoptRun(_, _, owner, _, attempts):
@@ -307,6 +309,14 @@ class MemorySystems:
             self._close(row)
             _take_out(self._of_thread, row)
         self._events.pop(run, None)
+
+
+def _remove_between(events: dict[int, EventRow], first: int, last: int) -> None:
+    """Remove rows that a new one replaces: they are among the newest."""
+    newest = [*takewhile(lambda place: place >= first, reversed(events))]
+    for place in newest:
+        if place <= last:
+            del events[place]
 
 
 def _take_out(runs_of: dict[str, set[bytes]], row: RunRow) -> None:

@@ -395,6 +395,10 @@ UPDATE events e SET payload = w.payload, crc = w.crc
 FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[]) AS w (run, place, payload, crc)
 WHERE e.run = w.run AND e.place = w.place
 """
+REPLACE_EVENTS: LiteralString = """
+DELETE FROM events e USING unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (run, first, last)
+WHERE e.run = w.run AND e.place BETWEEN w.first AND w.last
+"""
 INSERT_EVENTS: LiteralString = """
 INSERT INTO events (run, place, created, payload, crc)
 SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[], %s::bigint[])

@@ -123,6 +123,7 @@ class OwnedRows:
         self._adopted: dict[bytes, _Row] = {}
         self.put: list[RunRow] = []
         self._events: list[_Row] = []
+        self._replaced: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
     def update(self, request: RunUpdate, thread: ThreadState | None = None) -> CommitOutcome:
@@ -145,11 +146,21 @@ class OwnedRows:
             self._set[run] = (run, request.status, request.reason, count)
             self._note_status(request.thread_id, run, request.status)
         else:
-            self._events += [
-                (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
-            ]
-            self._kept[run] = (run, request.keep, request.older_than)
+            self._add_events(request)
         return Committed()
+
+    def _add_events(self, request: StoreEvents) -> None:
+        run = request.run
+        if request.replaced is not None:
+            first, last = request.replaced
+            # Removed before any row of the group is inserted: so those that an earlier request
+            # of the group has inserted are left out.
+            self._events = [e for e in self._events if e[0] != run or not first <= e[1] <= last]
+            self._replaced.append((run, first, last))
+        self._events += [
+            (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
+        ]
+        self._kept[run] = (run, request.keep, request.older_than)
 
     def _adopt(self, request: AdoptRun, thread: ThreadState | None) -> None:
         run = request.run
@@ -227,6 +238,7 @@ class OwnedRows:
             (sql.LEASE_THREADS, self._leases.values()),
             (sql.SET, self._set.values()),
             (sql.ADOPT, self._adopted.values()),
+            (sql.REPLACE_EVENTS, self._replaced),
             (sql.INSERT_EVENTS, self._events),
             (sql.DROP_EVENTS, self._kept.values()),
         )

@@ -81,6 +81,7 @@ SET status = CASE WHEN status = 'running' AND owner IS NOT :owner THEN 'pending'
     owner = :owner, attempts = :attempts
 WHERE run = :run
 """
+REPLACE_EVENTS = "DELETE FROM events WHERE run = ? AND place BETWEEN ? AND ?"
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
 # Reads from the oldest event on, so it touches only what it deletes; the newest event stays.
 DROP_EVENTS = """

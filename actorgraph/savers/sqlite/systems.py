@@ -173,6 +173,8 @@ def _change(
         return Refused(refused)
     match request:
         case StoreEvents(run, _, _, rows, keep, older_than):
+            if request.replaced is not None:
+                connection.execute(sql.REPLACE_EVENTS, (run, *request.replaced))
             added = [(run, e.place, e.created, e.payload, event_sum(run, e)) for e in rows]
             connection.executemany(sql.INSERT_EVENT, added)
             bounds = {"run": run, "older": older_than, "keep": keep}
