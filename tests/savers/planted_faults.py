@@ -466,6 +466,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "events": (lost(StoreEvents), EVENTS),
     "limits of events": (given(StoreEvents, keep=FAR), EVENTS),
     "ages of events": (given(StoreEvents, older_than=0), EVENTS),
+    "replaced events": (given(StoreEvents, replaces=0), "runs: events are replaced"),
     "trims": (lost(TrimRuns), TRIMS),
     "ages of trims": (given(TrimRuns, older_than=FAR), TRIMS),
     "forgotten runs": (lost(ForgetRun), TRIMS),

@@ -31,11 +31,11 @@ from actorgraph.rules.system.scheduling import (
 )
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.saver.thread_runs import parked_rows
+from actorgraph.runtime.system.event_frames import events_of
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.owners import fates_of
 from actorgraph.runtime.system.parked import RetriedRuns, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
-from actorgraph.runtime.system.event_frames import events_of
 from actorgraph.storage.store_clock import StoreClock
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text

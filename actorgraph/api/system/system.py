@@ -101,7 +101,8 @@ class ActorSystem(StoredRunMethods):
         keep_ended: ended runs that are kept in memory for their result: the newest, and of large
             ones fewer, about 16 MB in all. The results of others are read from the saver.
         keep_events_in_memory: events per run.
-        keep_events: stored events per resumable run; older ones are removed.
+        keep_events: stored events per resumable run; older ones are removed, above 64 in groups
+            of up to 64, once all of a group are older.
         keep_events_s: age in seconds from which a run's events are removed when it stores newer
             ones. Rows and events of ended runs stay until `trim`, `forget` or the thread's removal.
         gc_threshold: the garbage collector's first threshold while the system is open. Default

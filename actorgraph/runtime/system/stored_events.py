@@ -16,7 +16,6 @@ Failures   once events could not be stored, it stores no more of the run: no rea
 import threading
 import time
 from collections.abc import Callable
-from itertools import dropwhile
 
 import msgspec
 
@@ -27,29 +26,15 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.saver.resealing import PAGE_BYTES
 from actorgraph.runtime.sizes import MB
-from actorgraph.runtime.system.event_frames import (
-    FRAME_BYTES,
-    FRAME_EVENTS,
-    EncodedEvent,
-    encode_event,
-    events_of,
-    row_of,
-)
+from actorgraph.runtime.system.event_frames import EncodedEvent, Framing, page_of
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Saved, SaveFailed
-from actorgraph.values.systems import (
-    EventPage,
-    EventRow,
-    ReadEvents,
-    RunEvent,
-    StoreEvents,
-)
+from actorgraph.values.systems import EventPage, ReadEvents, RunEvent, StoreEvents
 
 WAITING_MAX = 1024
 WAITING_BYTES = 16 * MB
-EVENTS_PAGE = 256
-ROWS_PAGE = FRAME_EVENTS
-"""Rows that are read for a page: nearly all have a single event, or the most that a frame has."""
+ROWS_PAGE = 64
+"""Rows that are read for a page: all single events since the last frame, or many frames."""
 
 
 class EventRetention(msgspec.Struct, frozen=True):
@@ -97,16 +82,13 @@ class Keeper:
     ) -> None:
         self._host = host
         self._codec = codec
-        # A few events are counted exactly: each one is a row, as with a codec of another kind.
-        self._inner = codec.unsealed if kept.count > FRAME_EVENTS else None
+        self._framing = Framing(codec, run, kept.count)
         self._run = run
         self._thread_id = thread_id
         self._owner = owner
         self._kept = kept
         self._changed = changed
         self._waiting: list[EncodedEvent] = []
-        self._open: list[EncodedEvent] = []  # since the last whole frame
-        self._open_bytes = 0
         self._flight = 0
         self._bytes = self._bytes_in_flight = 0
         self._lock = threading.RLock()
@@ -127,7 +109,7 @@ class Keeper:
 
     def add(self, event: RunEvent) -> None:
         """Post an event to be stored; it is encoded now, before its data can change."""
-        encoded = encode_event(self._inner or self._codec, self._run, event)
+        encoded = self._framing.encode(event)
         with self._lock:
             if self.broken:
                 self.shown = event.offset
@@ -152,7 +134,7 @@ class Keeper:
         size, self._bytes = self._bytes, 0
         last = events[-1].offset
         try:
-            rows, replaces = self._rows(events, older)
+            rows, replaces = self._framing.rows(events, older)
         except Exception as error:  # noqa: BLE001 - a program's own cipher may raise anything
             self._give_up(error, last)
             return
@@ -162,38 +144,6 @@ class Keeper:
             replaces=replaces,
         )
         self._host.writer.post(request, Receipts(lambda answer: self._on_answer(answer, last)))
-
-    def _rows(self, events: list[EncodedEvent], older: int) -> tuple[tuple[EventRow, ...], int]:
-        """Make rows of events, the first of which may be a frame that replaces stored rows.
-
-        A frame always ends with a new event: a row with its place was never stored before, so
-        that who knows a row by its place (a re-encryption) never meets another one there.
-
-        Returns: the rows, and the first offset that the first one replaces; 0 if none.
-        """
-        codec, run = self._codec, self._run
-        if self._inner is None:
-            return tuple(EventRow(e.offset, e.created, e.payload) for e in events), 0
-        rows, replaces, new = list[EventRow](), 0, 0
-        for event in events:
-            self._open.append(event)
-            self._open_bytes += len(event.payload)
-            new += 1
-            if not (event.closes or self._is_whole):
-                continue
-            if len(self._open) > new:
-                replaces = self._open[0].offset
-            young = [*dropwhile(lambda e: e.created < older, self._open)]
-            rows.append(row_of(codec, run, young or [event], compress=True))
-            self._open, self._open_bytes, new = [], 0, 0
-        if new:
-            rows.append(row_of(codec, run, self._open[-new:], compress=False))
-        return tuple(rows), replaces
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the events since the last frame are enough for one."""
-        return len(self._open) >= FRAME_EVENTS or self._open_bytes >= FRAME_BYTES
 
     def _on_answer(self, answer: Saved | SaveFailed, last: int) -> None:
         with self._lock:
@@ -211,7 +161,7 @@ class Keeper:
     def _give_up(self, error: BaseException, last: int) -> None:
         """Make events visible that could not be stored: readers here still want them."""
         self.shown = self._waiting[-1].offset if self._waiting else last
-        self._waiting, self._open, self._bytes = [], [], 0
+        self._waiting, self._bytes = [], 0
         self.broken = True
         log_event("error", "events.lost", run_id=as_text(self._run), error=repr(error))
 
@@ -223,15 +173,4 @@ async def read_page(
     query = ReadEvents(run, thread_id, after, ROWS_PAGE, bytes_max=PAGE_BYTES)
     # Cut again: a saver of the program's own may not know the bound.
     rows = query.cut(await host.reader.ask(query))
-    page, size = EventPage[RunEvent](), 0
-    for row in rows:
-        # Also beside its frame, in a saver that has not removed it, a row gives no event twice.
-        have = page[-1].offset if page else after
-        for event, length in events_of(codec, run, row, have):
-            page.append(event)
-            size += length
-            if len(page) >= EVENTS_PAGE or size >= PAGE_BYTES:
-                page.is_full = True
-                return page
-    page.is_full = rows.is_full
-    return page
+    return page_of(codec, run, rows, after)

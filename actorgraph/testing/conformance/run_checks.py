@@ -273,6 +273,30 @@ async def events_are_kept_in_order(bench: Bench) -> None:
 
 
 @check("runs")
+async def events_are_replaced(bench: Bench) -> None:
+    """A row takes the place of the run's rows from an offset on, in one step with its storing."""
+    rows = [EventRow(n, n * 10, b"%d" % n) for n in range(1, 9)]
+
+    def stored(run: bytes, *events: EventRow, owner: bytes = LIVE, replaces: int = 0) -> Request:
+        thread = "t" if run == ONE else "u"
+        return StoreEvents(run, thread, owner, events, 99, 0, replaces=replaces)
+
+    async with _system(bench) as port:
+        await commit_batch(port, _put(ONE), _put(TWO, LIVE, "u"))
+        await commit_batch(port, stored(ONE, *rows[:4]), stored(TWO, *rows[:4]))
+        outcome = await outcome_of(port, stored(ONE, rows[5], owner=DEAD, replaces=1))
+        same(outcome, LOST, "a request of another system")
+        await commit_batch(port, stored(ONE, rows[5], rows[6], replaces=3))
+        asked = [ReadEvents(ONE, "t", 0, 9), ReadEvents(TWO, "u", 0, 9)]
+        found, others = await port.query(asked)
+        same([*found], [*rows[:2], rows[5], rows[6]], "the run's events")
+        same([*others], rows[:4], "those of another run")
+        await commit_batch(port, stored(TWO, rows[5]), stored(TWO, rows[7], replaces=4))
+        (found,) = await port.query(asked[1:])
+        same([*found], [*rows[:3], rows[7]], "with rows of the same batch")
+
+
+@check("runs")
 async def open_runs_are_not_removed(bench: Bench) -> None:
     """Runs that ended are trimmed by age or forgotten, with their events; open ones stay."""
     event = (EventRow(1, 1, b"e"),)
