@@ -1,7 +1,22 @@
-"""Buffers in values: what msgpack would store as bytes without asking."""
+"""What ormsgpack would store as something else without asking: types, and buffers in values."""
 
 from collections.abc import Collection
 from typing import Any, cast
+
+import ormsgpack
+
+OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_PASSTHROUGH_BIG_INT
+)
+"""With these it asks `default` about all types but plain data."""
+BIN8, BIN16, BIN32 = b"\xc4", b"\xc5", b"\xc6"
+"""The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
 
 _BUFFERS = frozenset({bytearray, memoryview})
 

@@ -19,7 +19,7 @@ import ormsgpack
 from actorgraph.bridging import BRIDGE
 from actorgraph.codec.advice import UNDECLARABLE, has_pair, shortened
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
-from actorgraph.codec.buffers import refuse_buffers
+from actorgraph.codec.buffers import BIN8, BIN16, BIN32, OPTIONS, refuse_buffers
 from actorgraph.codec.building import build_named, upgraded
 from actorgraph.codec.converters import Converter, ConverterPair, Converters
 from actorgraph.codec.decode_errors import (
@@ -73,18 +73,6 @@ from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTyp
 from actorgraph.errors.overrides import overridden_methods
 from actorgraph.errors.texts import value_repr
 
-_BIN8, _BIN16, _BIN32 = b"\xc4", b"\xc5", b"\xc6"
-"""The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
-
-_OPTIONS = (
-    ormsgpack.OPT_PASSTHROUGH_TUPLE
-    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
-    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
-    | ormsgpack.OPT_PASSTHROUGH_DATETIME
-    | ormsgpack.OPT_PASSTHROUGH_ENUM
-    | ormsgpack.OPT_PASSTHROUGH_UUID
-    | ormsgpack.OPT_PASSTHROUGH_BIG_INT
-)
 _unpack = ormsgpack.unpackb
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
@@ -283,8 +271,8 @@ class Codec:
         """
         try:
             # As in `_pack`: written out here, where every stored value passes.
-            payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
-            if _BIN8 in payload or _BIN16 in payload or _BIN32 in payload:
+            payload = ormsgpack.packb(value, default=self._default, option=OPTIONS)
+            if BIN8 in payload or BIN16 in payload or BIN32 in payload:
                 refuse_buffers(value)
         except (TypeError, ormsgpack.MsgpackEncodeError):
             payload = self._encode_slowly(value, path)
@@ -458,16 +446,16 @@ class Codec:
         return extension
 
     def _pack(self, value: Any) -> bytes:
-        payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+        payload = ormsgpack.packb(value, default=self._default, option=OPTIONS)
         # ormsgpack packs buffers as bytes without asking `default`. A scan of the payload is far
         # cheaper than a walk through each value.
-        if _BIN8 in payload or _BIN16 in payload or _BIN32 in payload:
+        if BIN8 in payload or BIN16 in payload or BIN32 in payload:
             refuse_buffers(value)
         return payload
 
     def _pack_read(self, value: Any) -> bytes:
         """Pack a value read from JSON, which can't hold a buffer."""
-        return ormsgpack.packb(value, default=self._default, option=_OPTIONS)
+        return ormsgpack.packb(value, default=self._default, option=OPTIONS)
 
     def _extension(self, code: int, payload: bytes, copies: CopyBudget | None = None) -> Any:
         try:
