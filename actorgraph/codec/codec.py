@@ -289,8 +289,7 @@ class Codec:
 
         None if a subclass encodes in another way: then only whole payloads can be encoded.
         """
-        kind = type(self)
-        if kind.encode is not Codec.encode or kind.decode is not Codec.decode:
+        if (type(self).encode, type(self).decode) != (Codec.encode, Codec.decode):
             return None
         return self if self._envelope is None else self._copy(_envelope=None)
 
