@@ -133,7 +133,7 @@ def _schema(request: Mapping[str, Any], known: list[Mapping[str, Any]]) -> dict[
             "maxLength": AREA_FROM + 1_000_000,
             "description": text,
         }
-    return {"type": "object", "properties": properties, "required": ["decision"]}
+    return {"type": "object", "properties": properties, "required": ["decision", "args"]}
 
 
 def example(value: Any) -> dict[str, Any]:
