@@ -13,6 +13,16 @@ TOO_LARGE = """() => {
     const { scrollWidth, scrollHeight } = document.documentElement;
     return scrollWidth > innerWidth || scrollHeight > innerHeight;
 }"""
+WATCH = """() => {
+    window.seen = [];
+    new MutationObserver(() => {
+        for (const one of document.querySelectorAll("#messages .ai > div")) {
+            window.seen.push(one.textContent);
+        }
+    }).observe(document.querySelector("#messages"), {
+        subtree: true, childList: true, characterData: true,
+    });
+}"""
 TAKE = """async (events) => {
     const { Messages } = await import("/messages.js");
     const messages = new Messages(() => {});
@@ -118,7 +128,7 @@ class TestAnswers:
 
 def interrupted_by(number, page, server):
     """Send a message, and end the server in mid-sentence and start it again."""
-    page.evaluate("window.same = true")
+    page.evaluate(WATCH)
     send(page, "Go on")
     wait_for_words(page, 12)
     server.stop(number)
@@ -137,8 +147,11 @@ class TestRestarts:
             interrupted_by(number, page, server)
             wait_for_end(page)
 
-            assert answers(page) == [ANSWER.format(text="Go on")]
-            assert page.evaluate("window.same") is True
+            whole = ANSWER.format(text="Go on")
+            assert answers(page) == [whole]
+            seen = page.evaluate("window.seen")  # gone if the page was loaded again
+            assert len(seen) > 20
+            assert [text for text in seen if not whole.startswith(text)] == []
 
     def test_a_page_without_stored_events_has_the_whole_answer(self, chromium, tmp_path):
         """
@@ -167,6 +180,19 @@ class TestRestarts:
         shown = view.page.evaluate(TAKE, events)
 
         assert shown == [["0", "Hi", False], ["1", " the end", True]]
+
+    def test_messages_that_are_written_anew_are_dropped(self, view):
+        """
+        The message that a later attempt replaces goes, and the new one takes its pieces.
+        """
+        events = [
+            ["messages", [{"id": "1", "type": "AIMessageChunk", "content": "Half"}, {}]],
+            ["messages/dropped", {"ids": ["1"]}],
+            ["messages", [{"id": "2", "type": "AIMessageChunk", "content": "All "}, {}]],
+            ["messages", {"content": "of it"}],
+        ]
+
+        assert view.page.evaluate(TAKE, events) == [["2", "All of it", False]]
 
 
 class TestLooks:
