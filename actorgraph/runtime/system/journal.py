@@ -283,14 +283,11 @@ class Journal(Broadcast):
         if self._room and not self.is_full:
             self._wake_senders()
 
-    async def wait_after(self, offset: int, box: Mailbox[None]) -> None:
-        """Wait until an event after the offset is visible, or the journal is closed.
-
-        It may return before that: after a wait that was cancelled.
-
-        Args:
-            box: the reader's; it is woken through it.
-        """
+    async def wait_after(self, offset: int) -> None:
+        """Wait until an event after the offset is visible, or the journal is closed."""
+        # One for each wait: a mailbox has one reader and one loop, and a program may read on in
+        # another task, or in the loop of its next blocking call.
+        box: Mailbox[None] = Mailbox()
         self._readers.append(box)
         try:
             # Checked when the list has it, so that an event that comes meanwhile wakes it.
@@ -345,7 +342,6 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._journal = journal
         self._when_full: WhenFull = when_full
         self._pages: deque[RunEvent] = deque()
-        self._box: Mailbox[None] = Mailbox()
         self._left = False
         # The offset is of an earlier attempt of a run whose events aren't stored.
         if after > journal.last:
@@ -430,10 +426,10 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
 
     async def _wait(self) -> None:
         if not in_run():  # as nearly every reader: nothing to lend
-            await self._journal.wait_after(self._place.offset, self._box)
+            await self._journal.wait_after(self._place.offset)
             return
         with slot_lent(self._of, for_events=True):
-            await self._journal.wait_after(self._place.offset, self._box)
+            await self._journal.wait_after(self._place.offset)
 
     def _check_speed(self, visible: int) -> None:
         place, journal = self._place, self._journal

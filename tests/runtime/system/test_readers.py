@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, get_stream_writer
-from actorgraph.runtime.system.journal import HELD_S_MAX
+from actorgraph.runtime.system.journal import HELD_S_MAX, EventReader, Journal
 from tests.support.abandoned_iterators import ours
 from tests.support.every_saver import Store
 from tests.support.gates import Turnstile, settled
@@ -178,6 +178,28 @@ class TestReaders:
             told = await kinds(run.events())
 
         assert told == ["metadata", *["custom"] * 50, "end"]
+
+
+def test_a_reader_goes_on_in_another_loop():
+    """
+    A reader that waited in one event loop waits in the next one, as blocking programs have them.
+    """
+    journal = Journal(frozenset({"custom"}))
+    reader = EventReader(journal, 0, buffer=10)
+
+    async def read() -> list[int]:
+        batches: list[int] = []
+
+        async def one() -> None:
+            batches.extend(event.data for event in await reader.batch())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(one)
+            await settled()
+            journal.add("custom", 1)
+        return batches
+
+    assert [anyio.run(read), anyio.run(read)] == [[1], [1]]
 
 
 class TestBatches:
