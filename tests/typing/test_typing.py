@@ -162,7 +162,8 @@ def snippets() -> Iterator[tuple[str, str]]:
         if (whole := program(text)).strip():
             yield f"{folder}/page.py", whole
         for number, block in enumerate(blocks(text)):
-            if block.title is not None and block.title.endswith(".py"):
+            excerpt = (block.title or "").startswith("examples/")  # of a file that is checked whole
+            if block.title is not None and block.title.endswith(".py") and not excerpt:
                 lines = "\n" * block.first + "\n".join(block.lines) + "\n"
                 # A later block of the same name is the file after a change: others import it.
                 yield f"{folder}/{block.title}", lines
