@@ -26,7 +26,7 @@ BAR_MIN = 0.4
 NAME_MAX = 200
 
 State = Literal["done", "failed", "running", "waiting", "cached"]
-Why = Literal["for a person", "for the next run", "for a worker"]
+Why = Literal["for a person", "for the next run", "for a retry", "for a worker"]
 
 
 class TaskBar(msgspec.Struct, frozen=True):
@@ -161,6 +161,8 @@ def _why(behind: TaskBar | None, then: TaskBar) -> Why:
         return "for a worker"
     if behind.state == "waiting":
         return "for a person"
+    if then.attempt > 1 and behind.state == "failed":
+        return "for a retry"
     return "for a worker" if behind.run == then.run else "for the next run"
 
 

@@ -86,6 +86,16 @@ class TestWaterfall:
         assert abs(wider - 2 * wide) < 0.1
         assert "Waiting is folded: 3 h for a person." in drawn
 
+    def test_the_delay_of_a_retry_is_no_wait_for_a_worker(self):
+        """
+        Between a failed attempt and the next one it is the retry that was waited for.
+        """
+        bars = [
+            TaskBar("a", 0, "failed", 0, SECOND),
+            TaskBar("a", 0, "done", 9 * SECOND, 10 * SECOND, 2),
+        ]
+        assert [one.why for one in scale_of(bars, 0).folds] == ["for a retry"]
+
     def test_each_fold_says_what_it_waited_for(self):
         """
         Between tasks of two runs it is the next run, inside of a run a worker, and an open question
