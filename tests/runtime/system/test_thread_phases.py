@@ -283,7 +283,7 @@ class TestDamage:
 
             async with SqliteSaver(path) as saver:
                 reader = StudioReader(None, saver, "")
-                page = await reader.threads(ListFilter(), {}, None, allows)
+                page = await reader.threads(ListFilter(), {}, 0, allows)
                 return [(one.thread_id, one.phase) for one in page.rows]
 
         told = {"good": "ended", "bad": "failed", "other": "ended"}
