@@ -1,7 +1,9 @@
 """Tokens to many clients: what the benchmark counts, and how it judges. Figures aren't tested."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 
 import pytest
 
@@ -134,6 +136,23 @@ class TestJudging:
         Checkpoints are in both databases: the events are the difference.
         """
         assert token_figures.numbers(document_of(RUNS))["disk"] == (2000,)
+
+    def test_pages_that_rows_have_left_are_not_counted(self, tmp_path):
+        """
+        A database that has deleted its rows uses less, though its file is as large as before.
+        """
+        path = tmp_path / "runs.db"
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE events (data BLOB)")
+            connection.execute("INSERT INTO events VALUES (zeroblob(1000000))")
+            connection.commit()
+            full = token_figures.used_bytes(path)
+            connection.execute("DELETE FROM events")
+            connection.commit()
+
+        assert full > 1_000_000
+        assert token_figures.used_bytes(path) < 20_000 < path.stat().st_size
+        assert token_figures.used_bytes(tmp_path / "none.db") == 0
 
     def test_every_goal_has_its_verdict(self):
         """

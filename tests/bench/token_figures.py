@@ -1,15 +1,18 @@
 """Figures of tokens that go to many clients: the cases, what is counted of each, tables and goals.
 
-Pure: `tokens.py` measures. A document of figures is a dict, so that it can be stored as JSON:
+`tokens.py` measures. A document of figures is a dict, so that it can be stored as JSON:
 
     {"settings": {...}, "runs": {case: {side: [{figure: number}, ...]}},
      "in_process": a measure as in benchmarks.json,
      "curve": [{"name": "tokens-30", "medians": {side: number}}, ...]}
 """
 
+import sqlite3
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.bench.catalogue import FLOOR, RIVAL, SUBJECT, Against, Comparison, Measure, Unit
@@ -263,3 +266,16 @@ def stored_bytes(document: Document) -> float | None:
     more = median(document, "messages-stored", SUBJECT, "disk_bytes")
     less = median(document, "messages", SUBJECT, "disk_bytes")
     return None if more is None or less is None else more - less
+
+
+def used_bytes(database: Path) -> int:
+    """Bytes of the pages that a closed database uses; 0 if there is none.
+
+    Free pages, which later rows take, aren't counted: a file never shrinks by itself.
+    """
+    if not database.exists():
+        return 0
+    with closing(sqlite3.connect(database)) as connection:
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    return (pages - free) * size

@@ -104,7 +104,7 @@ def _attempt(case: Case, side: str, pythons: dict[str, str], counts: list[int]) 
     folder = Path(tempfile.mkdtemp(dir=rival.make_folder()))
     try:
         found = asyncio.run(_measure(case, side, pythons[_python(case, side)], folder, counts))
-        stored = sum(part.stat().st_size for part in folder.glob("runs.db*"))
+        stored = token_figures.used_bytes(folder / "runs.db")
     except (TimeoutError, NotRead, OSError) as reason:
         print(f"{case.name} {side}: FAILED: {reason!r}", file=sys.stderr)
         return []
