@@ -2,12 +2,13 @@
 
 import operator
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import START, InMemorySaver, Send, StateGraph
+from actorgraph import START, InMemorySaver, Send, StateGraph, task
 from actorgraph.graph import MessagesState
 from actorgraph.messages import AIMessage, HumanMessage
 from actorgraph.prebuilt import ToolNode
@@ -16,7 +17,7 @@ from actorgraph.runtime.run import blocking_supervisor
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultySaver
 from tests.support.gates import PATIENCE_S
-from tests.support.graphs import at, compiled, side_by_side
+from tests.support.graphs import AB, at, compiled, side_by_side
 
 HELPED = 3
 ITEMS = range(HELPED + 1)
@@ -275,3 +276,178 @@ def wide(function: Callable[[], None]) -> Any:
     edges += [("join", name) for name in names[1]]
     nodes = {name: node for layer in names for name in layer} | {"join": lambda _: None}
     return compiled(nodes, edges, checkpointer=InMemorySaver())
+
+
+class Watcher:
+    """The clock of the driver, whose watcher of waiting tasks sleeps for as long as a test wants.
+
+    Attributes:
+        over: set when the watcher may go on.
+        asked: helpers that were asked for before each of its sleeps.
+        ran_out: whether a task has waited for it to the end of a test's patience.
+    """
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.asked: list[int] = []
+        self.helpers = 0
+        self.ran_out = False
+
+    def sleep(self, _seconds: float) -> None:
+        self.asked.append(self.helpers)
+        self.ran_out = not self.over.wait(PATIENCE_S) or self.ran_out
+
+    def count(self, begin: Callable[[Any], bool]) -> Callable[[Any], bool]:
+        """Count the helpers that a function of the driver asks for."""
+
+        def counted(supervisor: Any) -> bool:
+            self.helpers += 1
+            return begin(supervisor)
+
+        return counted
+
+
+@pytest.fixture
+def watcher(monkeypatch) -> Iterator[Watcher]:
+    made = Watcher()
+    begin = vars(blocking_supervisor.BlockingSupervisor)["_begin_help"]
+    monkeypatch.setattr(blocking_supervisor.BlockingSupervisor, "_begin_help", made.count(begin))
+    monkeypatch.setattr(blocking_supervisor, "time", made)
+    yield made
+    made.over.set()
+
+
+@task
+def following(item: int) -> int:
+    return item + 1
+
+
+class TestWithoutTheWatcher:
+    """What happens at once, and not when a task has waited for some time."""
+
+    def test_a_call_of_a_function_has_a_thread_at_once(self, watcher):
+        """
+        A function gets the result of its `@task` call though no watcher looks at what waits.
+        """
+        graph = side_by_side({"a": lambda _: {"bar": [following(1).result(PATIENCE_S)]}})
+
+        assert (graph.invoke({}), watcher.ran_out) == ({"bar": [2]}, False)
+
+    def test_helpers_of_one_step_are_not_counted_in_the_next(self, watcher):
+        """
+        A step whose tasks are for helpers gets its first at once, after one that had several.
+        """
+        begun = threading.Barrier(3)
+
+        @task
+        def together(item: int) -> int:
+            begun.wait(PATIENCE_S)
+            return item
+
+        def first(_: Any) -> dict[str, Any]:
+            calls = [together(item) for item in range(3)]
+            return {"bar": [call.result(PATIENCE_S) for call in calls]}
+
+        nodes = {"first": first, "a": lambda _: {"bar": ["a"]}, "b": lambda _: {"bar": ["b"]}}
+        edges = [(START, "first"), ("first", "a"), ("first", "b")]
+        graph = compiled(nodes, edges, checkpointer=InMemorySaver())
+
+        assert graph.invoke({}, at(), durability="async")["bar"] == [0, 1, 2, "a", "b"]
+        assert not watcher.ran_out
+
+    def test_helpers_double_while_no_task_ends(self, watcher):
+        """
+        While the functions last, the watcher asks for one helper, then for two, then for four.
+        """
+        begun = threading.Barrier(8)
+        watcher.over.set()
+
+        def node(_: Any) -> dict[str, Any]:
+            begun.wait(PATIENCE_S)
+            return {"bar": ["x"]}
+
+        graph = side_by_side(dict.fromkeys("abcdefgh", node))
+
+        assert graph.invoke({})["bar"] == ["x"] * 8
+        assert watcher.asked[:3] == [0, 1, 3]
+
+
+class TestWhoPerforms:
+    """Whether the thread that calls a graph performs a task of it, or helpers do all."""
+
+    @pytest.mark.parametrize(
+        ("nodes", "options", "call"),
+        [
+            ("ab", {}, {}),
+            ("ab", {"checkpointer": InMemorySaver()}, {"durability": "exit"}),
+            ("a", {"checkpointer": InMemorySaver()}, {"durability": "async"}),
+            ("a", {}, {"stream_mode": "updates"}),
+        ],
+    )
+    def test_the_caller_does_where_nothing_has_to_happen_meanwhile(self, nodes, options, call):
+        """
+        Alone, or where the end of a task has no effect before that of its siblings, the first task
+        is performed in the calling thread.
+        """
+        seen: dict[str, int] = {}
+        graph = side_by_side({name: noting(name, seen) for name in nodes}, **options)
+        graph.invoke({}, at(), **call)
+
+        assert seen["a"] == threading.get_ident()
+
+    @pytest.mark.parametrize(
+        ("nodes", "options", "config", "call"),
+        [
+            ("ab", {"checkpointer": InMemorySaver()}, {}, {"durability": "async"}),
+            ("ab", {"checkpointer": InMemorySaver()}, {}, {"durability": "sync"}),
+            ("ab", {}, {}, {"stream_mode": "updates"}),
+            ("abc", {}, {"max_concurrency": 2}, {}),
+            ("a", {}, {}, {"stream_mode": "custom"}),
+        ],
+    )
+    def test_helpers_do_where_the_end_of_a_task_has_effects(self, nodes, options, config, call):
+        """
+        Where a task that ends is stored, read, or followed by one that waits for its place, and
+        where a reader wants live chunks, the calling thread performs none of those that begin.
+        """
+        seen: dict[str, int] = {}
+        graph = side_by_side({name: noting(name, seen) for name in nodes}, **options)
+        graph.invoke({}, {**at(), **config}, **call)
+
+        assert threading.get_ident() not in {seen["a"], seen[nodes[:2][-1]]}
+
+    def test_helpers_do_where_a_failure_may_be_handled(self):
+        """
+        With error handlers, the calling thread performs none of several tasks.
+        """
+        seen: dict[str, int] = {}
+        builder = StateGraph(AB)
+        for name in "ab":
+            builder.add_node(name, noting(name, seen), error_handler=lambda _, error: {})
+            builder.add_edge(START, name)
+        builder.compile().invoke({})
+
+        assert threading.get_ident() not in seen.values()
+
+    def test_helpers_do_where_a_step_has_a_time_limit(self):
+        """
+        With a `step_timeout`, the calling thread performs not even a single task.
+        """
+        seen: dict[str, int] = {}
+        graph = side_by_side({"a": noting("a", seen)})
+        graph.step_timeout = PATIENCE_S
+        graph.invoke({})
+
+        assert threading.get_ident() not in seen.values()
+
+
+def noting(name: str, seen: dict[str, int]) -> Callable[[Any], dict[str, Any]]:
+    """A node that notes its thread."""
+
+    def node(_: Any) -> dict[str, Any]:
+        seen[name] = threading.get_ident()
+        return {"bar": [name]}
+
+    return node
