@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support.fault_book import ROOT, End, add, digest_of_tree, ends_in, part_of, report_lines
+from tests.support.fault_book import ROOT, End, Tree, add, ends_in, part_of, report_lines
 
 TESTS = """
 import os, pytest
@@ -66,7 +66,7 @@ class TestBook:
         with book.open("a") as file:
             file.write('{"tree": "t", "test": "d", "outc')
 
-        ends = ends_in(book, "t")
+        ends = ends_in(book, lambda _: "t")
 
         assert {test: it.outcome for test, it in ends.items()} == {"a": "passed", "b": "failed"}
 
@@ -78,28 +78,46 @@ class TestBook:
         figures = [("kill -9", "| sqlite | 20 |"), ("other property", "x")]
         ends = {it.test: it for it in (end("f::a", figures=figures), end("f::b", "failed"))}
 
-        lines = list(report_lines("t", ["f::a", "f::b", "g::c", "g::d"], ends))
+        lines = list(report_lines(["f::a", "f::b", "g::c", "g::d"], ends))
 
         assert "| sqlite | 20 |" in lines
-        assert "tree t: 1 passed, 0 skipped, 1 failed, 2 missing of 4; 2 s of tests" in lines
+        assert "1 passed, 0 skipped, 1 failed, 2 missing of 4; 2 s of tests" in lines
         assert lines[-2:] == ["failed   f::b", "missing      2 of g"]
 
-    def test_the_digest_is_of_what_tests_execute(self, tmp_path):
+    def test_the_digest_is_of_what_a_test_executes(self, tmp_path):
         """
-        Code that git doesn't know yet changes the digest; a page, and what git ignores, does not.
+        The library, what tests share, its own file and the files of tests that it imports, in git
+        or not yet: not a page, another test, a benchmark, or what git ignores.
         """
         subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)  # noqa: S607
-        for name in ("actorgraph", "docs"):
-            (tmp_path / name).mkdir()
+        for folder in ("actorgraph", "docs", "tests/a", "tests/bench"):
+            (tmp_path / folder).mkdir(parents=True)
         (tmp_path / ".gitignore").write_text("*.db\n")
-        (tmp_path / "actorgraph" / "a.py").write_text("1")
-        first = digest_of_tree(tmp_path)
-        (tmp_path / "docs" / "page.md").write_text("words")
-        (tmp_path / "actorgraph" / "left.db").write_text("rows")
+        (tmp_path / "tests/a/test_it.py").write_text("from tests.a.test_base import one\n")
+        test = "tests/a/test_it.py::test_it"
+        changes = {}
+        for name in (
+            *("docs/page.md", "actorgraph/left.db", "tests/a/test_other.py", "tests/bench/b.py"),
+            *("actorgraph/b.py", "tests/a/conftest.py", "tests/a/test_base.py", "examples"),
+            *("tests/a/test_it.py",),
+        ):
+            before = Tree(tmp_path).digest_of(test)
+            (tmp_path / name).write_text("from tests.a.test_base import two\n")
+            changes[name] = Tree(tmp_path).digest_of(test) != before
 
-        assert digest_of_tree(tmp_path) == first
-        (tmp_path / "actorgraph" / "b.py").write_text("2")
-        assert digest_of_tree(tmp_path) != first
+        assert [name for name, changed in changes.items() if not changed] == list(changes)[:4]
+
+    def test_a_file_of_tests_that_all_tests_share_is_of_all(self, tmp_path):
+        """
+        A file of tests whose names a shared module imports changes each digest.
+        """
+        subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)  # noqa: S607
+        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests/shared.py").write_text("from tests.test_base import one\n")
+        before = Tree(tmp_path).digest_of("tests/test_it.py::test_it")
+        (tmp_path / "tests/test_base.py").write_text("one = 1")
+
+        assert Tree(tmp_path).digest_of("tests/test_it.py::test_it") != before
 
 
 def test_only_what_has_not_passed_runs_again(tmp_path, monkeypatch):

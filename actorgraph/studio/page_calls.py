@@ -25,7 +25,7 @@ from actorgraph.web.http.problems import Forbidden, HttpProblem, NotFound, respo
 
 BODY_MAX = 4_000_000
 """Bytes of a form."""
-PAGES = (
+MENU = (
     ("Threads", "/threads"),
     ("Runs", "/runs"),
     ("Graphs", "/graphs"),
@@ -153,7 +153,7 @@ class StudioCall(msgspec.Struct):
         here = "/" + self.request.url.path.removeprefix(self.root).strip("/").partition("/")[0]
         found = TEMPLATES.get_template(template).render(
             root=self.root,
-            pages=PAGES,
+            pages=MENU,
             here=here,
             place=self.source.place,
             read_only=self.source.system is None,

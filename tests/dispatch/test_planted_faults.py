@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -106,11 +107,37 @@ def claims_of(batch: Sequence[Any]) -> list[AdoptRun]:
     return [r for r in batch if isinstance(r, AdoptRun) and r.owner != NO_OWNER]
 
 
+class _Second:
+    """Holds the first one that waits until there is a second one, or for a second."""
+
+    def __init__(self) -> None:
+        self._first: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        if self._first is not None:
+            self._first.set()
+            return
+        self._first = anyio.Event()
+        with anyio.move_on_after(1.0):
+            await self._first.wait()
+
+
 class _BlindPostgres(PostgresSaver):
-    """A store that sets the owner of a run without comparing it with the one that was read."""
+    """A store that sets the owner of a run without comparing it with the one that was read.
+
+    Args:
+        claimed: open once two stores have been asked for claims: the first one waits for it, so
+            that two workers have chosen before either has a run.
+    """
+
+    def __init__(self, *args: Any, claimed: "_Second", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._claimed = claimed
 
     async def commit(self, batch: Sequence[Any]) -> list[Any]:
         runs = tuple(claim.run for claim in claims_of(batch))
+        if runs:
+            await self._claimed.wait()
         rows = (await self.query([ListRuns(among=runs)]))[0] if runs else []
         return await super().commit(owners_now(rows, batch))
 
@@ -153,8 +180,11 @@ async def test_claims_without_compare_and_set_are_found(place, postgres, schema)
     Over each adapter, a store that gives a run to each worker that asks fails the check of races.
     """
     # Never over the store in memory: it answers at once, so that two claims never overlap in it.
+    second = _Second()
     blind = DispatchPlace(
-        place.dispatcher, lambda: _BlindPostgres(postgres.url, schema=schema), place.again_s
+        place.dispatcher,
+        lambda: _BlindPostgres(postgres.url, schema=schema, claimed=second),
+        place.again_s,
     )
 
     with pytest.raises(AssertionError, match=r"claimed|begun twice"):

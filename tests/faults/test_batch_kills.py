@@ -1,6 +1,7 @@
 """A batch of 3,000 threads, stopped twice by Ctrl-C and once by `kill -9`, and run again."""
 
 import ast
+import random
 import signal
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from tests.support.batch_worker import LEASE_S, POLL_SECONDS, BatchPlace, run_after_ack
 
 THREADS = 3000
+MOMENTS = 120
 STOPS = ((600, signal.SIGINT), (1400, signal.SIGKILL), (2300, signal.SIGINT))
 
 
@@ -69,3 +71,22 @@ def test_a_process_that_was_stopped_longer_than_its_lease(tmp_path, backend):
 
     assert (counts["done"], counts["failed"]) == (300, 0)
     assert run_after_ack(place.lines()) == []
+
+
+@pytest.mark.parametrize("system", [True, False], ids=["map", "map_threads"])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_ctrl_c_at_any_moment_ends_a_batch(backend, system, tmp_path):
+    """
+    Whichever line of the program or of the library the signal comes at, the process ends, and the
+    next pass has what is missing. On trio it comes in the task that runs at that moment.
+    """
+    choices = random.Random(f"{backend} {system}")
+    for moment in range(MOMENTS):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        place = BatchPlace(folder, backend, 30, system=system, concurrency=3)
+        place.stop_at(choices.randrange(1, 15), signal.SIGINT)
+        counts = ast.literal_eval(place.run())
+
+        assert (counts["done"], counts["failed"]) == (30, 0)
+        assert run_after_ack(place.lines()) == []

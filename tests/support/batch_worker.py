@@ -25,6 +25,8 @@ from tests.support.source_files import ROOT
 from tests.support.warm_processes import popen
 
 PASS_SECONDS_MAX = 300.0
+STOP_SECONDS_MAX = 60.0
+"""From a signal to the process's end; far above what a busy machine needs."""
 POLL_SECONDS = 0.002
 LEASE_S = 1.0
 
@@ -138,7 +140,11 @@ class BatchPlace:
                 time.sleep(POLL_SECONDS)
             assert process.poll() is None, (process.stderr and process.stderr.read(), "ended early")
             process.send_signal(signal)
-            _, errors = process.communicate(timeout=PASS_SECONDS_MAX)
+            try:
+                _, errors = process.communicate(timeout=STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()  # else the end of `with` waits for it
+                raise
         assert process.returncode != 0
         return errors
 

@@ -6,8 +6,9 @@
     make faults-report           the tables of all that has passed, what failed, what is missing
 
 A test's end is a line of `.faults/ends.jsonl`, whichever process ran it, so a run that is stopped
-loses no more than the tests that it was in. A line bears the digest of the tree: of what tests
-execute, so that a sentence in a page leaves what has passed as it is. `.faults/` may be deleted.
+loses no more than the tests that it was in. A line bears the digest of what the test executes: the
+library, the examples, what tests share, and its own file. So a sentence in a page, or a change to
+another test, leaves what has passed as it is. `.faults/` may be deleted.
 """
 
 import argparse
@@ -16,10 +17,11 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +38,8 @@ PLUGIN = ["-p", "tests.support.fault_book", "--fault-book", str(BOOK)]
 SETS = (["tests/faults"], ["tests", "--ignore=tests/docs", "--ignore=tests/faults", "--long"])
 """The arguments of pytest for each set of tests: these are collected alone or with others."""
 EXECUTED = ("actorgraph", "tests", "examples", "pyproject.toml")
-"""Folders and files of which the digest of a tree is made."""
+"""Folders and files of which digests are made."""
+_IMPORT = re.compile(r"^\s*(?:from|import) tests\.([\w.]+)", re.MULTILINE)
 
 OUTCOMES = ("failed", "skipped", "passed")
 """The worst first."""
@@ -44,7 +47,10 @@ OUTCOMES = ("failed", "skipped", "passed")
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How one test ended on one tree: one of `OUTCOMES`, its seconds, its lines of tables."""
+    """How one test ended: one of `OUTCOMES`, its seconds, its lines of tables.
+
+    `tree` is the digest of what it executed: `Tree.digest_of`.
+    """
 
     tree: str
     test: str
@@ -53,24 +59,63 @@ class End:
     figures: list[tuple[str, str]]
 
 
-def digest_of_tree(root: Path = ROOT) -> str:
+class Tree:
+    """The files that git knows or would add, in `EXECUTED`, as they are now.
+
+    A file of tests is executed by its own tests and by those of the files that import it, a module
+    of `tests/bench` likewise; each other file is by all tests.
     """
-    The first twelve digits of the SHA-256 of all files that git knows or would add, by their
-    names, in `EXECUTED`.
-    """
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *EXECUTED]
-    names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout
-    digest = hashlib.sha256()
-    for name in sorted(set(names.decode().split("\0"))):
-        path = root / name
-        if name and path.is_file():
-            digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()[:12]
+
+    def __init__(self, root: Path = ROOT) -> None:
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *EXECUTED]
+        names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout
+        self._digests: dict[str, str] = {}
+        self._imports: dict[str, set[str]] = {}
+        for name in sorted(set(names.decode().split("\0"))):
+            if name and (root / name).is_file():
+                content = (root / name).read_bytes()
+                self._digests[name] = hashlib.sha256(content).hexdigest()
+                if name.startswith("tests/") and name.endswith(".py"):
+                    found = _IMPORT.findall(content.decode())
+                    self._imports[name] = {f"tests/{it.replace('.', '/')}.py" for it in found}
+        self._shared = {name for name in self._digests if not _is_alone(name)}
+        for name in tuple(self._shared):
+            self._shared |= self._with_imports(name)
+        self._known: dict[str, str] = {}
+
+    def _with_imports(self, name: str) -> set[str]:
+        """The name of a file, and of the files of tests and benchmarks that it needs."""
+        names, waiting = set[str](), [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in names:
+                names.add(one)
+                waiting += [it for it in self._imports.get(one, ()) if _is_alone(it)]
+        return names
+
+    def digest_of(self, test: str) -> str:
+        """
+        The first twelve digits of the SHA-256 of all that a test executes; of a test of no file
+        here, of what all tests do.
+        """
+        file = test.partition("::")[0]
+        if file not in self._known:
+            names = (self._shared | self._with_imports(file)) & set(self._digests)
+            lines = "".join(f"{name}\0{self._digests[name]}\n" for name in sorted(names))
+            self._known[file] = hashlib.sha256(lines.encode()).hexdigest()[:12]
+        return self._known[file]
 
 
-def ends_in(book: Path, tree: str) -> dict[str, End]:
+def _is_alone(name: str) -> bool:
+    """If only some tests execute a file."""
+    return name.startswith("tests/") and (
+        name.startswith("tests/bench/") or Path(name).name.startswith("test_")
+    )
+
+
+def ends_in(book: Path, digest_of: Callable[[str], str]) -> dict[str, End]:
     """
-    Test -> its last end on a tree. A line that a killed process left half is skipped.
+    Test -> its last end on what it executes now. A line that a killed process left half is skipped.
     """
     ends: dict[str, End] = {}
     for line in book.read_text().splitlines() if book.exists() else ():
@@ -78,7 +123,7 @@ def ends_in(book: Path, tree: str) -> dict[str, End]:
             fields = json.loads(line)
         except ValueError:
             continue
-        if fields["tree"] == tree:
+        if fields["tree"] == digest_of(fields["test"]):
             fields["figures"] = [(table, text) for table, text in fields["figures"]]
             ends[fields["test"]] = End(**fields)
     return ends
@@ -135,22 +180,21 @@ def pytest_configure(config: pytest.Config) -> None:
 class Plugin:
     """Leaves out what has passed and what other parts have; writes how the rest ends."""
 
-    def __init__(self, config: pytest.Config, handed_down: list[Any] | None) -> None:
+    def __init__(self, config: pytest.Config, handed_down: list[str] | None) -> None:
         self._book = Path(str(config.getoption("--fault-book")))
+        self._digest_of = Tree().digest_of
         if handed_down is None:
-            tree = digest_of_tree()
-            passed = [e.test for e in ends_in(self._book, tree).values() if e.outcome != "failed"]
-            handed_down = [tree, [] if config.getoption("--fault-again") else passed]
-        self._handed_down = handed_down
-        self._tree: str = handed_down[0]
-        self._passed = set[str](handed_down[1])
+            ends = ends_in(self._book, self._digest_of).values()
+            passed = [end.test for end in ends if end.outcome != "failed"]
+            handed_down = [] if config.getoption("--fault-again") else passed
+        self._passed = set(handed_down)
         self._part = str(config.getoption("--fault-part"))
         self._reports: list[pytest.TestReport] = []
 
     @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
     def pytest_configure_node(self, node: Any) -> None:
         """Hand on to the processes that run the tests."""
-        node.workerinput["fault_book"] = self._handed_down
+        node.workerinput["fault_book"] = sorted(self._passed)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -180,7 +224,7 @@ class Plugin:
         worst = min([report.outcome for report in reports], key=OUTCOMES.index)
         seconds = round(sum(report.duration for report in reports), 2)
         figures = [(t, str(line)) for r in reports[1:2] for t, line in r.user_properties]
-        add(self._book, End(self._tree, nodeid, worst, seconds, figures))
+        add(self._book, End(self._digest_of(nodeid), nodeid, worst, seconds, figures))
 
 
 class _Names:
@@ -218,20 +262,20 @@ def report() -> int:
     Returns:
         0 if every test of both sets has passed or was skipped.
     """
-    tree, wanted = digest_of_tree(), list[str]()
+    tree, wanted = Tree(), list[str]()
     for chosen in SETS:
         names = _Names()
         with contextlib.redirect_stdout(io.StringIO()) as said:
             if pytest.main(["--collect-only", "-qq", *chosen], plugins=[names]):
                 sys.exit(said.getvalue())
         wanted += names.names
-    ends = ends_in(BOOK, tree)
-    for line in report_lines(tree, wanted, ends):
+    ends = ends_in(BOOK, tree.digest_of)
+    for line in report_lines(wanted, ends):
         print(line)
     return 0 if all(t in ends and ends[t].outcome != "failed" for t in wanted) else 1
 
 
-def report_lines(tree: str, wanted: Iterable[str], ends: dict[str, End]) -> Iterator[str]:
+def report_lines(wanted: Iterable[str], ends: dict[str, End]) -> Iterator[str]:
     """
     The report as text: tables of figures, then counts, then what failed and what is missing.
     """
@@ -241,7 +285,7 @@ def report_lines(tree: str, wanted: Iterable[str], ends: dict[str, End]) -> Iter
     counts = Counter("missing" if end is None else end.outcome for end in mine.values())
     seconds = sum(end.seconds for end in mine.values() if end)
     parts = ", ".join(f"{counts[o]:,} {o}" for o in ("passed", "skipped", "failed", "missing"))
-    yield from ("", f"tree {tree}: {parts} of {len(mine):,}; {seconds:,.0f} s of tests")
+    yield from ("", f"{parts} of {len(mine):,}; {seconds:,.0f} s of tests")
     yield from (f"failed   {test}" for test, end in mine.items() if end and end.outcome == "failed")
     missing = Counter(test.split("::")[0] for test, end in mine.items() if end is None)
     yield from (f"missing  {number:>5} of {file}" for file, number in sorted(missing.items()))

@@ -81,7 +81,8 @@ class WarmPopen(subprocess.Popen[Any]):
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None and self._turn.acquire(blocking=False):
             try:
-                self._look(0.0)
+                if self.returncode is None:  # another thread may just have seen its end
+                    self._look(0.0)
             finally:
                 self._turn.release()
         return self.returncode

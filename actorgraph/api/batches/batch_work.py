@@ -225,6 +225,13 @@ class BatchWork:
             self._end()
 
     def _end(self) -> None:
+        try:
+            self._sum_up()
+        finally:  # on trio Ctrl-C may come at any line, and the reader waits for this
+            self.box.put(None)
+            self.done.open()
+
+    def _sum_up(self) -> None:
         self._ended_at = time.perf_counter()
         counts = self.tally.counts(self.seconds)
         self.whole = self.whole and self.error is None and counts.ended == len(self._seen)
@@ -235,8 +242,6 @@ class BatchWork:
         if self._bar is not None:
             with suppress(Exception):  # a terminal that is gone must not hold the reader
                 self._bar.close(counts, whole=self.whole)
-        self.box.put(None)
-        self.done.open()
 
     async def _watch_leave(self, scope: anyio.CancelScope) -> None:
         await self._leave.wait()

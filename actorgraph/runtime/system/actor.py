@@ -14,7 +14,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,7 +26,6 @@ from actorgraph.errors import (
     ThreadMovedError,
 )
 from actorgraph.errors.texts import storable
-from actorgraph.loops import current_loop
 from actorgraph.rules.system.scheduling import (
     FREE,
     BeginRun,
@@ -71,10 +70,10 @@ from actorgraph.runtime.system.job import (
 from actorgraph.runtime.system.lent_slots import ENTERED, LentSlots
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
+from actorgraph.runtime.system.run_context import enter_context
 from actorgraph.runtime.system.trials import Trials
-from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_THREADS, thread_limiter
+from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.router_threads import RouterThreads
-from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
 from actorgraph.values.run import Cancelled, Failed, RunOutcome
@@ -383,8 +382,20 @@ class SystemActor:
         self.group.start_soon(self._serve, job)
 
     async def _serve(self, job: Job) -> None:
+        try:
+            await self._run_to_end(job)
+        except BaseException as error:  # on trio Ctrl-C may come at any line, also of its end
+            self.jobs.pop(job.id, None)
+            job.abandon(error, self.draining)
+            if not self.jobs:
+                wake_all(self._idle)
+            raise
+
+    async def _run_to_end(self, job: Job) -> None:
         outcome: RunOutcome = Cancelled()
-        self._enter(job)
+        lease = self.lease and partial(self.lease, job.row.owner or self.owner)
+        enter_context(self.threads, lease)
+        self.lent.enter(job, thread_limiter())
         assert self.begin_pace is not None
         try:
             await self.begin_pace.turn(job.turn)
@@ -470,16 +481,6 @@ class SystemActor:
             return None
         job.supervisor = supervisor
         return supervisor, effects
-
-    def _enter(self, job: Job) -> None:
-        """Set up the context of a run's task."""
-        SYSTEM_THREADS.set(None if self.threads is None else (current_loop(), self.threads))
-        self.lent.enter(job, thread_limiter())
-        SYSTEM_LEASE.set(
-            None if self.lease is None else partial(self.lease, job.row.owner or self.owner)
-        )
-        if CURRENT.get(None) is not None:  # a node has submitted it: it isn't a subgraph of that
-            CURRENT.set(cast("Any", None))
 
     async def _leave(self, job: Job, outcome: RunOutcome) -> None:
         job.left(outcome, self.draining)

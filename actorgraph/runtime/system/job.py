@@ -237,6 +237,15 @@ class Job:
         if self.requeued:
             self.status = "pending"
 
+    def abandon(self, error: BaseException, draining: str | None) -> None:
+        """Release those that wait for it when its end was broken off by an error.
+
+        Its row stays as it is stored: `recover()` resumes it.
+        """
+        if not self.done.is_open:
+            self.left(Failed(error), draining)
+            self.done.open()
+
     def forget(self) -> None:
         """Release the objects that only a running run needs."""
         self.supervisor = None

@@ -3,7 +3,8 @@
 Sends      one renewal per third of the lease, however many runs there are: see `Heartbeat`
 Guards     a lease counts from the moment at which its renewal was handed over, by this process's
            clock; the store counts from the later moment at which it has stored it. So this side
-           knows first that it is over, also after a pause of the whole process
+           knows first that it is over, also after a pause of the whole process. While a machine
+           sleeps this clock may stand still: then the store refuses the late saves
 """
 
 import threading

@@ -2,8 +2,8 @@
 
 Journal    WAL, so that readers and the writer don't wait for each other
 Durability `synchronous=FULL` by default: an acknowledged commit survives a power cut
-Ends       a failed COMMIT breaks the saver: every later commit fails until it is reopened
-           (docs/decisions/0004)
+Ends       a COMMIT that fails otherwise than by a lock or a full disk breaks the saver: every
+           later commit fails until it is reopened (docs/decisions/0004)
 """
 
 import os
