@@ -15,6 +15,7 @@ from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from functools import cache
 from types import coroutine
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +24,31 @@ import anyio
 from actorgraph.loops import in_event_loop, on_trio
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WHOLE: list[Callable[..., Any]] = []
+
+
+def whole(function: F) -> F:
+    """Mark a function in the middle of which no KeyboardInterrupt may be raised on trio.
+
+    There it may come at any line of any task: it would lose a wake-up, or leave behind a mailbox
+    that wakes a task which has gone.
+    """
+    _WHOLE.append(function)
+    return function
+
+
+@cache
+def protect_from_ctrl_c() -> None:
+    """Let Ctrl-C that comes in a marked function go to the main task; called on trio.
+
+    https://trio.readthedocs.io/en/stable/reference-core.html#trio.lowlevel.enable_ki_protection
+    """
+    import trio
+
+    for function in _WHOLE:
+        trio.lowlevel.enable_ki_protection(function)
 
 
 class ThreadWaiter:
@@ -117,18 +143,21 @@ class Mailbox(Generic[T]):
         """Whether the reader waits for an item."""
         return self._parked is not None
 
+    @whole
     def put(self, item: T) -> None:
         """Add an item and wake the reader. Never waits."""
         self.items.append(item)
         if self._parked is not None:
             self._wake()
 
+    @whole
     def put_first(self, item: T) -> None:
         """Add an item at the head of the queue and wake the reader. Never waits."""
         self.items.appendleft(item)
         if self._parked is not None:
             self._wake()
 
+    @whole
     def wake(self) -> None:
         """Wake the reader, for items that a sender has added to `items` itself."""
         if self._parked is not None:
@@ -200,10 +229,12 @@ class Mailbox(Generic[T]):
             import trio
 
             self._loop, self._on_trio = trio.lowlevel.current_trio_token(), True
+            protect_from_ctrl_c()
         else:
             self._loop = running
         return self._loop is not None
 
+    @whole
     async def _wait_on_trio(self) -> None:
         import trio
 
@@ -252,6 +283,7 @@ class Mailbox(Generic[T]):
         if place is not None and not place.done():
             place.set_result(None)
 
+    @whole
     def _wake_on_trio(self) -> None:
         import trio
 
@@ -274,6 +306,7 @@ class Gate:
         """Whether it has been opened."""
         return self._opened
 
+    @whole
     def open(self) -> None:
         """Release all waiters, present and future."""
         self._opened = True
@@ -312,6 +345,7 @@ async def wait_for_wake_up(waiting: Waiting, is_ready: Callable[[], bool]) -> No
             waiting.remove(place)
 
 
+@whole
 def wake_all(waiting: Waiting) -> None:
     """Wake everyone in a list, from any thread.
 

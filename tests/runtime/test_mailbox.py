@@ -19,6 +19,7 @@ from actorgraph.runtime.mailbox import (
     wake_all,
 )
 from tests.support.gates import PATIENCE_S, Box, patient_group, settled
+from tests.support.warm_processes import run
 
 
 def in_another_thread(work: Callable[[], Any]) -> None:
@@ -395,3 +396,76 @@ class TestSureAnswers:
 
         assert asyncio.run(wait_twice_cancelled()) == [False, False, True]
         assert not box.items
+
+
+PRESSED_AT_A_LINE = """
+import signal, sys
+import trio
+import trio.testing
+from actorgraph.runtime import mailbox
+from actorgraph.runtime.mailbox import Gate, Mailbox
+
+count = pressed = 0
+
+def trace(frame, event, _):
+    global count
+    if frame.f_code.co_filename != mailbox.__file__ or "__" in frame.f_code.co_name:
+        return None
+    if event == "line":
+        count += 1
+        if count == pressed:
+            sys.settrace(None)
+            frame.f_trace = None
+            signal.raise_signal(signal.SIGINT)
+    return trace
+
+async def main():
+    there, back, gate = Mailbox(), Mailbox(), Gate()
+
+    async def echo():
+        while True:
+            back.put(await there.get())
+
+    async def wait():
+        await gate.wait()
+        await trio.sleep_forever()
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(echo)
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            sys.settrace(trace)
+            for number in range(3):
+                there.put(number)
+                assert await back.get() == number
+            gate.open()
+            nursery.cancel_scope.cancel()
+        sys.settrace(None)
+
+while count >= pressed:
+    count, pressed = 0, pressed + 1
+    try:
+        trio.run(main)
+        end = "ended"
+    except BaseException as error:
+        end = type(error).__name__
+        while isinstance(error, BaseExceptionGroup):
+            error, = error.exceptions
+            end = type(error).__name__
+    sys.settrace(None)
+    print(pressed, end)
+"""
+
+
+def test_ctrl_c_at_any_line_ends_the_tasks_that_wait_for_each_other_on_trio():
+    """
+    Whichever line of a wake-up or of a wait it comes at: no wake-up is lost, and none comes to a
+    task that has gone, which trio reports as an error of its own.
+    """
+    end = run(["-c", PRESSED_AT_A_LINE], check=True)
+    *pressed, last = [line.split()[1] for line in end.stdout.splitlines()]
+
+    assert last == "ended"  # there are not so many lines
+    assert len(pressed) > 20
+    assert set(pressed) == {"KeyboardInterrupt"}

@@ -260,8 +260,8 @@ class RouterThreads:
             kind = None
         if kind is not None and (self._open is not None or self._start(kind())):
             ended = kind.wait(call)
-            self._waiting.append(call)
-            try:
+            try:  # from before anyone can wake this task: Ctrl-C may end it at any line on trio
+                self._waiting.append(call)
                 await ended
             except BaseException:
                 call.abandoned = True
