@@ -22,6 +22,7 @@ import anyio
 import msgspec
 
 from actorgraph.errors import SlowReaderError
+from actorgraph.rules.system.gaps import missing_events
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
@@ -346,7 +347,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         # The offset is of an earlier attempt of a run whose events aren't stored.
         if after > journal.last:
             before = self._place.offset = journal.first - 1
-            self._pages.extend(gap(before, before + 1, journal.values))
+            self._pages.extend(gap(before, None, journal.values))
         if when_full == "block":
             self._hold()
 
@@ -467,15 +468,20 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self.close()
 
 
-def gap(after: int, following: int, values: Any) -> list[RunEvent]:
+def gap(
+    after: int, following: int | None, values: Any, *, state_at: int | None = None
+) -> list[RunEvent]:
     """Events for a reader that misses some: "gap", with the range, and "values", with the state.
 
     Args:
         after: offset of the last event that the reader has.
-        following: offset of the next event that it gets.
+        following: offset of the next event that it gets; None if it is unknown how many it misses.
         values: the run's state; None if it has none.
+        state_at: offset of "values"; default: the one before the next event's.
     """
-    missing = {"from": after + 1, "to": following - 1}
+    before = after if following is None else following - 1
     # The gap has the offset of the event before it: a reader that returns there gets it again.
-    state = RunEvent(following - 1, "values", {} if values is None else values)
-    return [RunEvent(after, "gap", missing), state]
+    state = RunEvent(
+        before if state_at is None else state_at, "values", {} if values is None else values
+    )
+    return [RunEvent(after, "gap", missing_events(after, following)), state]

@@ -173,7 +173,8 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         Its offset is above those of all events: a reader that comes back with it has the end.
         """
         left, following = self._elsewhere.left(), MADE_END
-        events = gap(self.offset, following, await self._elsewhere.values())
+        # How many events it didn't store is unknown.
+        events = gap(self.offset, None, await self._elsewhere.values(), state_at=following - 1)
         if left["status"] == "error":
             kind, _, message = left["reason"].partition(": ")
             events.append(RunEvent(following - 1, "error", {"error": kind, "message": message}))

@@ -320,6 +320,19 @@ class TestPatience:
 
 
 class TestOtherLives:
+    async def test_a_reader_with_a_number_that_no_event_has(self, place: Store):
+        """
+        Who comes with an offset above all events gets a gap of unknown size, and all that is there.
+        """
+        async with system_of(place, ab()) as system:
+            run = await system.start("g", "t", {"bar": []})
+            await run.result()
+            told = [event async for event in run.events(after=99)]
+
+        assert [event.kind for event in told[:3]] == ["gap", "values", "metadata"]
+        assert told[0].data == {"from": told[2].offset, "to": None}
+        assert told[-1].kind == "end"
+
     async def test_a_run_that_ended_before_and_stored_nothing(self, tmp_path):
         """
         A reader of a run whose events are gone with their process gets a gap, the state and
@@ -337,6 +350,7 @@ class TestOtherLives:
             rest = await kinds((await system.run(kept.id)).events(after=last))
 
         assert [event.kind for event in told] == ["gap", "values", "end"]
+        assert told[0].data == {"from": 3, "to": None}
         assert told[1].data["bar"] == ["a", "b"]
         assert told[2].data == {"status": "success", "reason": ""}
         assert rest == []
