@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from actorgraph.api.graph.stored_contexts import fits as context_fits
     from actorgraph.api.graph.stored_contexts import note_of as context_note_of
     from actorgraph.api.graph.subgraphs import graph_at
-    from actorgraph.api.graph.timelines import read_timeline
+    from actorgraph.api.graph.timelines import read_steps
     from actorgraph.api.pages import Pages
     from actorgraph.api.savers.adapt import adapt_checkpointer, is_foreign
     from actorgraph.api.savers.host_access import innermost
@@ -145,7 +145,7 @@ _BY_MODULE = {
     "actorgraph.api.graph.joined_contexts": "Part:ContextPart joined_context refused_parts",
     "actorgraph.api.graph.stored_contexts": "fits:context_fits note_of:context_note_of",
     "actorgraph.api.graph.subgraphs": "graph_at",
-    "actorgraph.api.graph.timelines": "read_timeline",
+    "actorgraph.api.graph.timelines": "read_steps",
     "actorgraph.api.pages": "Pages",
     "actorgraph.api.savers.adapt": "adapt_checkpointer is_foreign",
     "actorgraph.api.savers.host_access": "innermost",

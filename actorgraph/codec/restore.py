@@ -7,6 +7,7 @@ each such error leaves this file as one of the library's, naming the thread, che
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
+from actorgraph.codec.outlines import outline
 from actorgraph.codec.packed_times import unpack_times
 from actorgraph.codec.records import (
     Placement,
@@ -214,16 +216,21 @@ def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> ParentWrites
     return ParentWrites(codec, stored, stored.parent_ledger)
 
 
-def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
+def stored_write(
+    codec: Codec, stored: StoredCheckpoint, row: LedgerRow, *, values: bool = True
+) -> StoredWrite:
     """Decode one row of a checkpoint's pending writes.
 
+    Args:
+        values: whether those of a result are decoded; without it any of them may be None.
     Raises:
         ActorGraphError: it can't be decoded; the text names the row, task and checkpoint.
     """
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     try:
         writes, refers = list[tuple[str, Any]](), False
-        for channel, value in codec.decode(row.payload, place):
+        read = codec.decode if values or row.index < 0 else partial(outline, codec)
+        for channel, value in read(row.payload, place):
             writes.append((channel, value))
             refers = refers or type(value) is Shared
         times = unpack_times(writes.pop()[1]) if writes and writes[-1][0] == TIMES else None

@@ -10,7 +10,7 @@ from actorgraph.studio.comparison import aligned, compared
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.run_pages import admitted_run
 from actorgraph.studio.shown import part
-from actorgraph.studio.steps import checkpoint_of
+from actorgraph.studio.steps import ListedStep, checkpoint_of
 from actorgraph.studio.studio_reader import EMPTY, ThreadEntry
 from actorgraph.studio.thread_pages import address_of, title_of
 from actorgraph.types import StateSnapshot
@@ -36,7 +36,7 @@ class Side(msgspec.Struct, frozen=True):
     status_text: str
     thread_address: str
     state: StateSnapshot
-    steps: list[StateSnapshot]
+    steps: list[ListedStep]
 
 
 async def compare(call: StudioCall) -> Response:
@@ -91,7 +91,8 @@ async def _side(call: StudioCall, name: str, at: str) -> Side:
     except NotFound:
         raise NotFound(f"there is no thread and no run {name!r}") from None
     steps = await call.source.steps_of_run(entry, run.id)
-    state = await _state(call, entry, at) if at else (steps[0] if steps else EMPTY)
+    at_end = at or (steps[0].checkpoint_id if steps else "")
+    state = await _state(call, entry, at_end) if at_end else EMPTY
     return Side(
         name,
         at,
@@ -108,9 +109,9 @@ async def _side(call: StudioCall, name: str, at: str) -> Side:
 
 async def _of_thread(call: StudioCall, entry: ThreadEntry, at: str) -> Side:
     page = await call.source.steps(entry, None)
-    state = await _state(call, entry, at) if at else await call.source.head(entry)
+    state = await _state(call, entry, at) if at else entry.head or await call.source.head(entry)
     steps = list(page.steps)
-    known = [checkpoint_of(one) for one in steps]
+    known = [one.checkpoint_id for one in steps]
     if at in known:
         steps = steps[known.index(at) :]
     address = address_of(call, entry.thread_id)

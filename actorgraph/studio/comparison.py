@@ -8,8 +8,7 @@ import msgspec
 
 from actorgraph.studio.changes import changes
 from actorgraph.studio.shown import Shown, plain, preview, shown
-from actorgraph.studio.steps import checkpoint_of
-from actorgraph.types import StateSnapshot
+from actorgraph.studio.steps import ListedStep
 
 Kind = Literal["same", "changed", "left", "right"]
 KIND_TEXT = {"same": "equal", "changed": "differs", "left": "left only", "right": "right only"}
@@ -54,7 +53,7 @@ class Difference(msgspec.Struct, frozen=True):
     right: Shown | None
 
 
-def aligned(left: Sequence[StateSnapshot], right: Sequence[StateSnapshot]) -> list[StepPair]:
+def aligned(left: Sequence[ListedStep], right: Sequence[ListedStep]) -> list[StepPair]:
     """Align the steps of two sides by the nodes that they call.
 
     Args:
@@ -77,9 +76,8 @@ def _filled(cells: Sequence[Cell], size: int) -> list[Cell | None]:
     return [*cells, *[None] * (size - len(cells))]
 
 
-def _cell(step: StateSnapshot) -> Cell:
-    names = ", ".join(step.next) or "the end"
-    return Cell((step.metadata or {}).get("step", ""), names, checkpoint_of(step))
+def _cell(step: ListedStep) -> Cell:
+    return Cell(step.step, ", ".join(step.next) or "the end", step.checkpoint_id)
 
 
 def compared(left: Any, right: Any) -> list[KeyRow]:

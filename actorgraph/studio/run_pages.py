@@ -11,7 +11,6 @@ from actorgraph.errors import ActorGraphError, RunNotFoundError
 from actorgraph.internals import OPEN_STATUSES
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import Shown, age_of, ago, part, preview, shown, whole
-from actorgraph.studio.steps import checkpoint_of
 from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_actions import free_stuck, start_run
 from actorgraph.studio.thread_list import range_text
@@ -130,10 +129,10 @@ async def run_page(call: StudioCall) -> Response:
         metadata=whole(run.metadata),
         steps=[
             {
-                "step": (one.metadata or {}).get("step", ""),
-                "address": f"{call.root}/threads/{part(run.thread_id)}?step={checkpoint_of(one)}",
+                "step": one.step,
+                "address": f"{call.root}/threads/{part(run.thread_id)}?step={one.checkpoint_id}",
                 "text": ", ".join(one.next) or "the end",
-                "created": ago(one.created_at, now),
+                "created": ago(one.created and one.created.iso, now),
             }
             for one in steps
         ],

@@ -1,14 +1,81 @@
-"""Steps of threads: ids, previews, states of tasks, and the bars of a waterfall. Pure."""
+"""Steps of threads: ids, previews, states of tasks, and the bars of a waterfall. Pure.
+
+Lists of steps are made without the values of their states: a page of fifty would read a long
+conversation fifty times.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from actorgraph.graph import START
 from actorgraph.internals import PUSH, TaskPath
-from actorgraph.studio.shown import preview
+from actorgraph.studio.shown import Moment, moment, preview
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.types import PregelTask, StateSnapshot, TimelineStep, TimelineTask
+
+
+class ListedStep(msgspec.Struct, frozen=True):
+    """A step in a list, without its values.
+
+    Attributes:
+        parent: the id of the checkpoint before it; "" for the first.
+        step: its number.
+        run: the id of the run that made it; "" if unknown.
+        tasks: (node, state) of those of the next superstep that have ended at least once.
+    """
+
+    checkpoint_id: str
+    parent: str
+    step: Any
+    source: str
+    run: str
+    created: Moment | None
+    next: tuple[str, ...]
+    tasks: tuple[tuple[str, str], ...]
+
+    @property
+    def status(self) -> str:
+        """Whether a task "failed" or is "waiting" for an answer; "" for neither."""
+        states = {state for _, state in self.tasks}
+        return "failed" if "failed" in states else "waiting" if "waiting" in states else ""
+
+
+def listed_row(step: TimelineStep) -> ListedStep:
+    """Make the step of a list from its rows."""
+    tasks = tuple((task.name, task.status) for task in step.tasks if not task.is_call)
+    return ListedStep(
+        step.checkpoint_id,
+        step.parent_id or "",
+        step.step - 1,
+        step.source,
+        step.run_id or "",
+        moment(step.created),
+        step.next,
+        tasks,
+    )
+
+
+def recorded_of(step: StateSnapshot) -> dict[str, Any]:
+    """Return a step's metadata; its "writes" may be missing, which are read when asked for."""
+    return tuple.__getitem__(step, StateSnapshot._fields.index("metadata")) or {}
+
+
+def listed(step: StateSnapshot) -> ListedStep:
+    """Make the step of a list from its state: the newest one as it is now."""
+    metadata = recorded_of(step)
+    return ListedStep(
+        checkpoint_of(step),
+        parent_of(step),
+        metadata.get("step", ""),
+        str(metadata.get("source", "")),
+        str(metadata.get("run_id", "")),
+        moment(step.created_at),
+        step.next,
+        tuple((task.name, state) for task in step.tasks if (state := task_state(task))),
+    )
 
 
 def checkpoint_of(step: StateSnapshot) -> str:
@@ -53,6 +120,12 @@ def preview_of(step: StateSnapshot) -> str:
         if said:
             return preview(said)
     return ""
+
+
+def says_what_follows(steps: Sequence[ListedStep]) -> bool:
+    """Whether the rows of steps name the nodes that follow them; those of LangGraph don't."""
+    made = {step.parent for step in steps if step.source == "loop"}
+    return all(step.next for step in steps if step.checkpoint_id in made)
 
 
 def timed_bars(steps: Sequence[TimelineStep], *, busy: bool) -> list[TaskBar]:

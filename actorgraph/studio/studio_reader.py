@@ -30,13 +30,23 @@ from actorgraph.internals import (
     list_stored,
     moment_before,
     phase_of,
+    read_steps,
     read_stored,
-    read_timeline,
     runs_of_threads,
     thread_status,
     without_later,
 )
-from actorgraph.studio.steps import bars_of, checkpoint_of, preview_of, timed_bars
+from actorgraph.studio.steps import (
+    ListedStep,
+    bars_of,
+    checkpoint_of,
+    listed,
+    listed_row,
+    preview_of,
+    recorded_of,
+    says_what_follows,
+    timed_bars,
+)
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.systems import ActorSystem, Run, SystemOwner, ThreadInfo
 from actorgraph.types import StateSnapshot
@@ -126,10 +136,14 @@ class StepsPage(msgspec.Struct, frozen=True):
 
     Attributes:
         before: the checkpoint to list older steps with; None at the end.
+        bars: their tasks, oldest first.
+        head: the state of the thread's newest step as it is now, if the page begins with it.
     """
 
-    steps: tuple[StateSnapshot, ...]
+    steps: tuple[ListedStep, ...]
     before: str | None
+    bars: tuple[TaskBar, ...] = ()
+    head: StateSnapshot | None = None
 
 
 class StudioReader:
@@ -370,21 +384,6 @@ class StudioReader:
         entry = ThreadEntry(run.thread_id, run.graph, "", None, "", dict(known.metadata))
         return allows is None or await allows(entry)
 
-    async def bars(
-        self, entry: ThreadEntry, steps: Sequence[StateSnapshot], before: str | None
-    ) -> list[TaskBar]:
-        """Return the tasks of a page of steps, oldest first."""
-        graph = self.graphs.get(entry.graph)
-        if graph is not None:
-            found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
-        else:
-            place = address_of({"configurable": {"thread_id": entry.thread_id}}, needs_thread=True)
-            older = _named(entry.thread_id, before or "")
-            found = await read_timeline(
-                self._host, self.saver.codec, place, before=older, limit=STEPS_MAX
-            )
-        return timed_bars(found, busy=entry.open_runs) or bars_of(steps)
-
     async def owners(self) -> list[SystemOwner]:
         """Return the systems over the same saver, with their leases."""
         return [] if self.system is None else await self.system.owners()
@@ -421,35 +420,47 @@ class StudioReader:
         return await graph.aget_state(entry.thread_id, checkpoint)
 
     async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
-        """Read a page of steps, newest first; the newest of all with its pending writes."""
-        graph = self.graphs.get(entry.graph)
+        """Read a page of steps, newest first; the newest of all as it is now."""
+        place = address_of({"configurable": {"thread_id": entry.thread_id}}, needs_thread=True)
+        rows = await read_steps(
+            self._host,
+            self.saver.codec,
+            place,
+            before=_named(entry.thread_id, before or ""),
+            limit=STEPS_MAX + 1,
+        )
+        found, shown = [listed_row(row) for row in rows], rows[:STEPS_MAX]
+        bars = timed_bars([one for one in shown if one.tasks or one.next], busy=entry.open_runs)
+        if not says_what_follows(found):
+            states = await self._states(entry, before)
+            found, bars = [listed(state) for state in states], bars or bars_of(states[:STEPS_MAX])
+        head: StateSnapshot | None = None
+        if found and before is None:
+            head = entry.head
+            if head is None or checkpoint_of(head) != found[0].checkpoint_id:
+                head = await self.head(entry)
+            found[0] = listed(head)
+        older = found[STEPS_MAX - 1].checkpoint_id if len(found) > STEPS_MAX else None
+        return StepsPage(tuple(found[:STEPS_MAX]), older, tuple(bars), head)
+
+    async def _states(self, entry: ThreadEntry, before: str | None) -> list[StateSnapshot]:
+        """Read the states of a page of steps, whose rows don't say what follows them."""
+        graph, limit = self.graphs.get(entry.graph), STEPS_MAX + 1
         if graph is None:
             after = _named(entry.thread_id, before or "")
-            listed = list_stored(
-                self._host, self.saver.codec, entry.thread_id, before=after, limit=STEPS_MAX + 1
-            )
-            found = [step async for step in listed]
-        else:
-            rows = graph.aget_state_history(
-                thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
-            )
-            found = [step async for step in rows]
-        if found and before is None:
-            known = entry.head
-            is_same = known is not None and checkpoint_of(known) == checkpoint_of(found[0])
-            found[0] = known if known is not None and is_same else await self.head(entry)
-        more = len(found) > STEPS_MAX
-        return StepsPage(
-            tuple(found[:STEPS_MAX]), checkpoint_of(found[STEPS_MAX - 1]) if more else None
-        )
+            host, codec = self._host, self.saver.codec
+            rows = list_stored(host, codec, entry.thread_id, before=after, limit=limit)
+            return [state async for state in rows]
+        pages = graph.aget_state_history(thread_id=entry.thread_id, before=before, limit=limit)
+        return [state async for state in pages]
 
-    async def steps_of_run(self, entry: ThreadEntry, run_id: str) -> list[StateSnapshot]:
+    async def steps_of_run(self, entry: ThreadEntry, run_id: str) -> list[ListedStep]:
         """Read the steps that a run made, newest first, among the newest `RUN_STEPS_MAX`."""
-        found: list[StateSnapshot] = []
+        found: list[ListedStep] = []
         before: str | None = None
         for _ in range(RUN_STEPS_MAX // STEPS_MAX):
             page = await self.steps(entry, before)
-            mine = [one for one in page.steps if (one.metadata or {}).get("run_id") == run_id]
+            mine = [one for one in page.steps if one.run == run_id]
             found += mine
             before = page.before
             if before is None or (found and not mine):  # the steps of a run are together
@@ -534,5 +545,5 @@ def _listed(one: ThreadInfo) -> ThreadEntry:
 
 
 def _number(step: StateSnapshot) -> int | None:
-    number = (step.metadata or {}).get("step")
+    number = recorded_of(step).get("step")
     return number if isinstance(number, int) else None

@@ -16,9 +16,10 @@ from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.question_forms import GivenTexts, choice_text
 from actorgraph.studio.shown import part
 from actorgraph.studio.shown import whole as whole_text
-from actorgraph.studio.steps import checkpoint_of, parent_of
+from actorgraph.studio.steps import ListedStep, checkpoint_of, listed, parent_of
 from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_views import (
+    StateView,
     failures_of,
     marks_of,
     questions_of,
@@ -59,37 +60,34 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     graph = call.source.graphs.get(entry.graph)
     address, before = address_of(call, entry.thread_id), call.query.get("before")
     found = await call.source.steps(entry, before)
-    head = found.steps[0] if found.steps else None
+    first = found.steps[0].checkpoint_id if found.steps else ""
     asked = call.query.get("step") or (call.form.get("checkpoint", "") if call.problem else "")
-    current = asked or (checkpoint_of(head) if head and not before else "")
-    step = next((one for one in found.steps if checkpoint_of(one) == current), None)
-    if step is None and current:
-        step = await call.source.step(entry, current)
-        if step is None or checkpoint_of(step) != current:
-            raise NotFound(f"thread {entry.thread_id!r} has no step {current!r}")
-    shown_step = step or head
-    bars = await call.source.bars(entry, found.steps, before)
+    current = asked or ("" if before else first)
+    is_head = found.head is not None and current == first
+    step = next((one for one in found.steps if one.checkpoint_id == (current or first)), None)
+    state = found.head if is_head else None
+    if not is_head and (whole or step is None) and (current or first):
+        state = await _state(call, entry, current or first)
+    if step is None and state is not None:
+        step = listed(state)
     context: dict[str, Any] = {
         "title": title_of(entry),
         "partial": not whole,
         "thread": _thread(entry, address),
         "steps": step_rows(found.steps, current, address, from_head=not before),
         "steps_query": urlencode({k: call.query[k] for k in ("step", "before") if k in call.query}),
-        "marks": json.dumps(_marks(shown_step, found.steps)),
-        "waterfall": drawn(waterfall(bars, microseconds_now())),
+        "marks": json.dumps(_marks(step, found.steps)),
+        "waterfall": drawn(waterfall(found.bars, microseconds_now())),
         "newer": address if before else None,
         "older": f"{address}?before={found.before}" if found.before else None,
     }
     if not whole:
         return context
-    is_head = shown_step is not None and not before and shown_step is head
-    parent = None if shown_step is None else await _parent(call, entry, shown_step, found.steps)
-    state = shown_step and state_view(shown_step, parent, is_head=is_head, recorded=not is_head)
     return context | {
-        **_talk_context(call, entry, shown_step, is_head=is_head),
+        **_talk_context(call, entry, state, is_head=is_head),
         "stream": f"{call.root}/api/threads/{part(entry.thread_id)}/stream" if graph else "",
         "picture": _picture(graph),
-        "state": state,
+        "state": None if state is None else await _view(call, entry, state, is_head=is_head),
         "edited": call.form if call.problem and "values" in call.form else {},
         "nodes": sorted(graph.nodes) if graph else [],
     }
@@ -163,21 +161,26 @@ def _thread(entry: ThreadEntry, address: str) -> dict[str, Any]:
     }
 
 
-async def _parent(
-    call: StudioCall, entry: ThreadEntry, step: StateSnapshot, among: Sequence[StateSnapshot]
-) -> StateSnapshot | None:
-    wanted = parent_of(step)
-    if not wanted:
-        return None
-    known = next((one for one in among if checkpoint_of(one) == wanted), None)
-    return known or await call.source.step(entry, wanted)
+async def _state(call: StudioCall, entry: ThreadEntry, checkpoint: str) -> StateSnapshot:
+    found = await call.source.step(entry, checkpoint)
+    if found is None or checkpoint_of(found) != checkpoint:
+        raise NotFound(f"thread {entry.thread_id!r} has no step {checkpoint!r}")
+    return found
 
 
-def _marks(step: StateSnapshot | None, among: Sequence[StateSnapshot]) -> list[tuple[str, str]]:
+async def _view(
+    call: StudioCall, entry: ThreadEntry, state: StateSnapshot, *, is_head: bool
+) -> StateView:
+    wanted = parent_of(state)
+    parent = await call.source.step(entry, wanted) if wanted else None
+    return state_view(state, parent, is_head=is_head, recorded=not is_head)
+
+
+def _marks(step: ListedStep | None, among: Sequence[ListedStep]) -> list[tuple[str, str]]:
     if step is None:
         return []
     at = next((n for n, one in enumerate(among) if one is step), len(among))
-    ran = [task.name for one in among[at + 1 :] for task in one.tasks if task.error is None]
+    ran = [name for one in among[at + 1 :] for name, state in one.tasks if state != "failed"]
     return marks_of(step, ran)
 
 

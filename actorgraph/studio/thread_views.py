@@ -17,8 +17,8 @@ from actorgraph.studio.question_forms import (
     without_schema,
 )
 from actorgraph.studio.review_forms import Review, is_review, reviews_of
-from actorgraph.studio.shown import Moment, Shown, moment, plain, shown, shown_plain
-from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
+from actorgraph.studio.shown import Moment, Shown, plain, shown, shown_plain
+from actorgraph.studio.steps import ListedStep, checkpoint_of, recorded_of
 from actorgraph.types import Interrupt, StateSnapshot
 
 TEXT_NODES = 4
@@ -99,11 +99,11 @@ class StateView(msgspec.Struct, frozen=True):
     more_changes: int
 
 
-def lineage_of(steps: Sequence[StateSnapshot]) -> set[str]:
+def lineage_of(steps: Sequence[ListedStep]) -> set[str]:
     """Return the ids of the newest step and of its ancestors, as far as they are in the page."""
-    parents = {checkpoint_of(step): parent_of(step) for step in steps}
+    parents = {step.checkpoint_id: step.parent for step in steps}
     found: set[str] = set()
-    at = checkpoint_of(steps[0]) if steps else ""
+    at = steps[0].checkpoint_id if steps else ""
     while at and at not in found:
         found.add(at)
         at = parents.get(at, "")
@@ -111,7 +111,7 @@ def lineage_of(steps: Sequence[StateSnapshot]) -> set[str]:
 
 
 def step_rows(
-    steps: Sequence[StateSnapshot], current: str, address: str, *, from_head: bool
+    steps: Sequence[ListedStep], current: str, address: str, *, from_head: bool
 ) -> list[StepRow]:
     """Make the rows of a page of steps.
 
@@ -120,48 +120,39 @@ def step_rows(
         address: of the thread's page.
         from_head: whether the page begins with the newest step.
     """
-    line = lineage_of(steps) if from_head else {checkpoint_of(step) for step in steps}
+    line = lineage_of(steps) if from_head else {step.checkpoint_id for step in steps}
     return [
         StepRow(
-            found := checkpoint_of(step),
-            (step.metadata or {}).get("step", ""),
+            step.checkpoint_id,
+            step.step,
             _text(step),
-            moment(step.created_at),
-            found not in line,
-            status_of(step),
-            found == current,
-            f"{address}?step={found}",
-            PHASE_TEXT.get(status_of(step), ""),
+            step.created,
+            step.checkpoint_id not in line,
+            step.status,
+            step.checkpoint_id == current,
+            f"{address}?step={step.checkpoint_id}",
+            PHASE_TEXT.get(step.status, ""),
         )
         for step in steps
     ]
 
 
-def status_of(step: StateSnapshot) -> str:
-    """Return "failed" or "waiting" if a pending task of the step has failed or asks; else ""."""
-    if any(task.error is not None for task in step.tasks):
-        return "failed"
-    return "waiting" if step.interrupts else ""
-
-
-def _text(step: StateSnapshot) -> str:
-    source = (step.metadata or {}).get("source", "")
+def _text(step: ListedStep) -> str:
     names = list(dict.fromkeys(step.next))
     more = f" and {len(names) - TEXT_NODES} more" if len(names) > TEXT_NODES else ""
     then = f"then {', '.join(names[:TEXT_NODES])}{more}" if names else "the end"
-    return then if source == "loop" else f"{source}: {then}"
+    return then if step.source == "loop" else f"{step.source}: {then}"
 
 
-def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
+def marks_of(step: ListedStep, done: Sequence[str]) -> list[tuple[str, str]]:
     """Return node -> state for the drawing, of the step that is shown.
 
     Args:
         done: nodes that ran before it.
     """
     found: dict[str, str] = dict.fromkeys(done, "done")
-    for task in step.tasks:
-        found[task.name] = task_state(task) or found.get(task.name, "")
-    return [(name, state) for name, state in found.items() if state]
+    found.update(step.tasks)
+    return list(found.items())
 
 
 def questions_of(step: StateSnapshot, refused: str = "", texts: GivenTexts = NEW) -> list[Question]:
@@ -226,7 +217,7 @@ def state_view(
         is_head: whether it is the thread's newest step.
         recorded: whether later steps of it can be replayed as recorded.
     """
-    metadata = step.metadata or {}
+    metadata = recorded_of(step)
     now = plain(step.values)
     found = changes({} if parent is None else plain(parent.values), now)
     return StateView(

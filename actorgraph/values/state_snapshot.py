@@ -132,7 +132,8 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
     def phase_facts(self) -> PhaseFacts:
         """The facts for `phase_of`, which decides together with the runs of systems."""
         left, failed = bool(self.next), self.failed_node is not None
-        run = id_or_none((self.metadata or {}).get("run_id"))
+        metadata: _Metadata = tuple.__getitem__(self, _METADATA)  # without large writes
+        run = id_or_none((metadata or {}).get("run_id"))
         return PhaseFacts(left, failed, bool(self.interrupts), self.is_held, run, self.is_worked_on)
 
     @property

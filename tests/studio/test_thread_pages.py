@@ -4,6 +4,12 @@ import re
 
 import pytest
 
+from actorgraph import InMemorySaver
+from actorgraph.checkpoints import empty_checkpoint
+from actorgraph.studio import Studio
+from tests.studio.conftest import Place
+from tests.support.graphs import at
+
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -127,6 +133,28 @@ class TestAThread:
         html = await place.get("/threads/t/steps")
         assert "<html" not in html
         assert 'id="thread-status"' in html
+
+    async def test_steps_of_langgraph_name_the_nodes_that_follow(self):
+        """
+        Checkpoints that another library has put, whose rows don't say what follows them, are listed
+        by what their channels say.
+        """
+        async with InMemorySaver() as saver:
+            config = at("t", checkpoint_ns="")
+            for step, values in enumerate(({"branch:to:work": None}, {"log": ["worked"]})):
+                made = empty_checkpoint() | {
+                    "channel_values": values,
+                    "channel_versions": dict.fromkeys(values, 1),
+                }
+                metadata = {"source": "loop" if step else "input", "step": step}
+                config = await saver.aput(config, made, metadata, made["channel_versions"])
+            place = Place(None, Studio(saver=saver, token="x"), None)  # noqa: S106 - a test
+            async with place.client:
+                await place.client.get("/?token=x")
+                html = await place.get("/threads/t")
+
+        assert "input: then work" in html
+        assert "the end" in html
 
 
 class TestActions:

@@ -33,9 +33,21 @@ async def read_timeline(
         before: a checkpoint id; only steps of older ones.
         limit: the most checkpoints to read; None for all.
     """
-    rows = await _rows(host, place, before, limit)
-    steps = await in_turns(rows, lambda stored: _step(codec, stored))
+    steps = await read_steps(host, codec, place, before=before, limit=limit)
     return [step for step in steps if step.tasks or step.next]
+
+
+async def read_steps(
+    host: Host,
+    codec: Codec,
+    place: Address,
+    *,
+    before: bytes | None = None,
+    limit: int | None = None,
+) -> list[TimelineStep]:
+    """Read the same with the checkpoints that nothing follows; no value of a state is decoded."""
+    rows = await _rows(host, place, before, limit)
+    return await in_turns(rows, lambda stored: _step(codec, stored))
 
 
 async def _rows(
@@ -76,5 +88,7 @@ def _step(codec: Codec, stored: StoredCheckpoint) -> TimelineStep:
         run_id=as_text(row.run) if row.run else None,
         created=row.created,
         next=tuple(decode_names(row.next)),
-        tasks=timeline_tasks(stored_write(codec, stored, entry) for entry in stored.ledger),
+        tasks=timeline_tasks(
+            stored_write(codec, stored, entry, values=False) for entry in stored.ledger
+        ),
     )

@@ -152,6 +152,13 @@ async def remember(_: Chat) -> dict[str, Any]:
     return {"messages": made}
 
 
+async def turn(state: Chat) -> dict[str, Any]:
+    """One message of a conversation, in a step of its own."""
+    at = len(state["messages"])
+    kind = AIMessage if at % 2 else HumanMessage
+    return {"messages": [kind(f"said `{at}`")]}
+
+
 async def fault(_: Log) -> dict[str, Any]:
     global broken  # noqa: PLW0603 - mended by being called
     if broken:
@@ -197,6 +204,14 @@ def loop() -> Any:
     return builder.compile()
 
 
+def turns() -> Any:
+    builder = StateGraph(Chat).add_node("turn", turn).add_edge(START, "turn")
+    builder.add_conditional_edges(
+        "turn", lambda state: END if len(state["messages"]) >= 2000 else "turn"
+    )
+    return builder.compile()
+
+
 def make_system(path: str) -> ActorSystem:
     inner = chain(Log, search, write)
     nested = StateGraph(Log).add_node("plan", plan).add_node("work", inner)
@@ -212,6 +227,7 @@ def make_system(path: str) -> ActorSystem:
         "assistant": assistant(),
         "review": chain(Chat, review),
         "long-talk": chain(Chat, remember),
+        "turns": turns(),
     }
     return ActorSystem(graphs, saver=SqliteSaver(path), store=SqliteStore(path + ".store"))
 

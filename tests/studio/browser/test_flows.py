@@ -399,6 +399,25 @@ def test_long_conversations_are_paged(view):
     assert min(times) < 0.2
 
 
+def test_a_long_conversation_of_as_many_steps_is_paged(view):
+    """
+    A thread of 2,000 messages in 2,000 steps shows the newest ones of both within 200 ms.
+    """
+    page = view.start("turns", "turns", '{"messages": []}')
+    page.wait_for_selector("#thread-status .status.ended", timeout=120_000)
+    page.wait_for_selector(".message:has-text('said 1999')")
+    times = []
+    for _ in range(3):
+        before = view.server.cpu_s()
+        page.reload()
+        times.append(view.server.cpu_s() - before)
+
+    assert page.locator(".message").count() == 50
+    assert page.locator("ol.steps li").count() == 50
+    assert page.inner_text("ol.steps li >> nth=1").split()[:3] == ["1999", "then", "turn"]
+    assert min(times) < 0.2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_conversations_are_accessible(chromium, server, scheme, width):
