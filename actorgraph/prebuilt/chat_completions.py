@@ -195,7 +195,7 @@ class _CompletionCall:
 
     async def _send(self, **fields: Any) -> None:
         if self._writer is not None:
-            await self._writer.asend(self._module.AIMessageChunk(id=self._id, **fields))
+            await self._writer.pass_on(self._module.AIMessageChunk(id=self._id, **fields))
 
 
 def _wait_s(error: ModelUnavailableError, attempt: int) -> float:

@@ -43,7 +43,9 @@ class ModelServer:
         Raises:
             ModelUnavailableError, ModelError, MissingExtraError: as `ainvoke`.
         """
-        httpx, trusted = await anyio.to_thread.run_sync(_http_client)
+        if not _http_client.cache_info().currsize:
+            await anyio.to_thread.run_sync(_http_client)
+        httpx, trusted = _http_client()
         headers = {"content-type": "application/json"}
         if self.key:
             headers["authorization"] = f"Bearer {self.key}"

@@ -211,6 +211,10 @@ class MessageWriter:
     async def asend(self, message: Any, metadata: Mapping[str, Any] | None = None) -> None:
         """Send a message once the reader has room for it."""
         await anyio.lowlevel.checkpoint()
+        await self.pass_on(message, metadata)
+
+    async def pass_on(self, message: Any, metadata: Mapping[str, Any] | None = None) -> None:
+        """As `asend`, for what has waited already, such as for the bytes of the message."""
         if _is_hidden(metadata):
             return
         if self._tap is not None:
