@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench import catalogue, facts, pages, report, rival, runner, tokens, web_load
+from tests.bench import catalogue, facts, large, pages, report, rival, runner, tokens, web_load
 
 
 def arguments() -> argparse.Namespace:
@@ -25,7 +25,8 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="+",
         metavar="NAME",
-        help='measure only these, by name; "web": runs over HTTP; "tokens": tokens to clients',
+        help='measure only these, by name; "web": runs over HTTP; "tokens": tokens to clients; '
+        '"large": large values that change',
     )
     parser.add_argument(
         "--group",
@@ -56,6 +57,10 @@ def main() -> int:
         return web_load.main(quick=options.quick, peers=not options.no_rival)
     if options.only == ["tokens"]:
         return tokens.main(options)
+    if options.only == ["large"]:
+        pythons = interpreters(options, {catalogue.SUBJECT, catalogue.RIVAL})
+        bench = runner.Bench(pythons, options.subject, options.backend, options.repetitions)
+        return large.main(bench, quick=options.quick)
     measures = catalogue.select(options.only, quick=options.quick, groups=options.group)
     if options.list:
         print("\n".join(f"{measure.name:26} {measure.title}" for measure in measures))

@@ -134,7 +134,7 @@ class Bench:
             return False
         fsync = {"fsync_us": probe.fsync_us(path.parent)} if measure.disk else {}
         try:
-            figures = self._worker(side, self._request(outcome, side, path))
+            figures = self.run_worker(side, self._request(outcome, side, path))
         except (WorkerFailed, ServerMissing) as failure:
             outcome.failures[side] = str(failure)
             print(f"{measure.name} {side}: FAILED: {failure}", file=sys.stderr)
@@ -171,8 +171,11 @@ class Bench:
             request["arguments"] = {"units": outcome.runs[SUBJECT][-1]["units"]}
         return request
 
-    def _worker(self, side: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Run one request in a fresh process."""
+    def run_worker(self, side: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Run one request in a fresh process.
+
+        Raises: WorkerFailed.
+        """
         python = self.pythons.get(side, self.pythons[SUBJECT])
         command = [python, "-m", "tests.bench.worker", json.dumps(request)]
         # Tracing would send each run over the network, if the user's environment asks for it.
