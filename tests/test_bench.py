@@ -9,11 +9,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from actorgraph.runtime.run import start
+from actorgraph.runtime.run.blocking_supervisor import BlockingSupervisor
 from tests.bench import (
+    bare,
     blocking,
     catalogue,
     charts,
     floors,
+    goal_rows,
     goals,
     libraries,
     pages,
@@ -21,7 +25,7 @@ from tests.bench import (
     waiting,
     worker,
 )
-from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, WAITING, Against, Comparison
+from tests.bench.catalogue import BARE, FLOOR, RAW, RIVAL, SUBJECT, WAITING, Against, Comparison
 from tests.bench.runner import Outcome
 
 SCHEMA = """
@@ -415,7 +419,34 @@ class TestGoals:
         found = goals.speeds(document_of([plain, other]))
 
         assert found["threads-none"] == (10, pytest.approx(100))
+        assert goal_rows.floor_of("threads-none") not in found
         assert found["router-none"] == (pytest.approx(3),)
+
+    def test_a_floor_is_beside_its_speed(self):
+        """
+        The bare driver's ratio to LangGraph, by the clock and by CPU, stands behind ours.
+        """
+        outcome = outcome_of("invoke", **{SUBJECT: [60], BARE: [75], RIVAL: [10]})
+        for side, seconds in ((SUBJECT, 1.2), (BARE, 1.2), (RIVAL, 1.0)):
+            outcome.runs[side][0]["cpu_seconds"] = seconds
+
+        rows = list(goals.rows(goals.speeds(document_of([outcome]))))
+
+        assert rows[0][3:] == ["6 (CPU 5), floor 7.5 (CPU 6.25)", "not reached"]
+
+    def test_the_bare_driver_gives_the_same_results(self, tmp_path):
+        """
+        Each blocking program ends as it does over the library's driver, whose place is left as it
+        was: a floor that does less of the program's work would be none.
+        """
+        library = libraries.load("actorgraph")
+        for saver in (None, "memory", "sqlite"):
+            figures = bare.loop(library, tmp_path / f"{saver}.db", steps=20, saver=saver)
+            assert figures["units"] == 20
+        assert bare.one_step(library, tmp_path / "calls.db", calls=3, saver="memory")["units"] == 3
+        assert bare.stream(library, tmp_path / "items.db", steps=20, saver=None)["units"] == 20
+
+        assert start.BlockingSupervisor is BlockingSupervisor
 
     def test_classes_are_counted_upward(self):
         """

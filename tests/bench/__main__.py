@@ -74,7 +74,7 @@ def main() -> int:
     print(report.render(machine, outcomes, quick=options.quick))
     if options.json:
         write_json(options, machine, outcomes)
-    known = {*pythons, catalogue.RAW}
+    known = {*pythons, catalogue.RAW, catalogue.BARE}
     missing = sides - known and not options.no_rival
     return 1 if missing or any(outcome.failures for outcome in outcomes) else 0
 

@@ -15,6 +15,7 @@ RIVAL = "langgraph"
 FLOOR = "floor"  # raw sqlite3, on the rows that the subject just wrote
 WAITING = "waiting"  # the same rows, each superstep's handed over by a task that waits for it
 RAW = "raw"  # no library at all
+BARE = "bare"  # ours, over the least driver of blocking calls: `bare.py`
 PEERS = ("burr", "pydantic-graph", "workflows", "dbos")  # they share one environment
 
 
@@ -108,6 +109,7 @@ def _versus(bar: float, *, required: bool = True) -> tuple[Comparison, ...]:
 
 _LOOP = {"steps": 3000, "saver": None, "durability": None}
 _SQLITE_LOOP = {"steps": 500, "saver": "sqlite"}
+_SQLITE_SYNC = "blocking invoke, SQLite FULL, sync"
 _PATH, _BOTH = {"plain": ["path"]}, {"plain": ["node", "path"]}
 _THREADS = {"threads": 1000, "steps": 10, "durability": "sync"}
 _QUICK_THREADS = {"threads": 50, "steps": 4}
@@ -130,6 +132,7 @@ def _blocking(
         {"steps": 100} if "steps" in arguments else {},
         _versus(bar),
         disk=arguments.get("saver") == "sqlite",
+        sides=(SUBJECT, BARE, RIVAL) if "saver" in arguments else (SUBJECT, RIVAL),
     )
 
 
@@ -194,15 +197,7 @@ _BLOCKING_CALLS = (
         steps=1000,
         saver="memory",
     ),
-    _blocking(
-        "invoke-sqlite",
-        "blocking invoke, SQLite FULL, sync",
-        "loop",
-        Unit.STEPS,
-        2.2,
-        steps=500,
-        saver="sqlite",
-    ),
+    _blocking("invoke-sqlite", _SQLITE_SYNC, "loop", Unit.STEPS, 2.2, **_SQLITE_LOOP),
     _blocking(
         "one-step", "blocking invoke of one step", "one_step", Unit.CALLS, 3, calls=300, saver=None
     ),

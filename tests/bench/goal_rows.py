@@ -27,15 +27,22 @@ class Goal:
 
 
 Figures = Mapping[str, tuple[float, ...]]
-"""The numbers of each goal, by its name."""
+"""The numbers of each goal, by its name; those of its floor by `floor_of` its name."""
+
+
+def floor_of(name: str) -> str:
+    """The name under which a goal's floor is among the figures."""
+    return f"{name}, floor"
 
 
 def rows(goals: Iterable[Goal], figures: Figures) -> Iterator[list[str]]:
-    """A row for each goal; a speed is judged by the clock, its CPU time is beside it."""
+    """A row for each goal; a speed is judged by the clock, its CPU time and floor are beside it."""
     for goal in goals:
         found = figures.get(goal.name, ())
         numbers, more = found[: len(goal.bars)], found[len(goal.bars) :]
         today = " / ".join(map(_shown, numbers)) + "".join(f" (CPU {_shown(n)})" for n in more)
+        if floor := figures.get(floor_of(goal.name)):
+            today += f", floor {_shown(floor[0])} (CPU {_shown(floor[1])})"
         bars = " / ".join(map(_shown, goal.bars))
         sign = ">=" if goal.at_least else "<="
         yield [goal.title, goal.before, f"{sign} {bars}", today or "-", verdict(goal, numbers)]

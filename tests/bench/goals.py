@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import goal_rows, pages, report, rival, token_figures
-from tests.bench.catalogue import SUBJECT, Against, Comparison
+from tests.bench.catalogue import BARE, RIVAL, SUBJECT, Against, Comparison
 from tests.bench.goal_rows import Figures, Goal
+from tests.bench.runner import Outcome
 from tests.support import post_path, rings
 
 STORED = rival.ROOT / ".bench" / "goals.json"
@@ -92,11 +93,22 @@ def speeds(document: dict[str, Any]) -> dict[str, tuple[float, ...]]:
         clock, cpu = report.ratio(outcome, against), report.cpu_ratio(outcome, against)
         if clock is not None and cpu is not None:
             found[name] = (clock, cpu)
+        if BARE in outcome.measure.sides and (lower := floor(outcome)):
+            found[goal_rows.floor_of(name)] = lower
     for name, sides in ROUTERS.items():
         plain, other = (outcomes[one].cpu_us(SUBJECT) if one in outcomes else None for one in sides)
         if plain and other:
             found[name] = (plain / other,)
     return found
+
+
+def floor(outcome: Outcome) -> tuple[float, float] | None:
+    """How many times LangGraph the bare driver is, by the clock and by CPU; None if unknown."""
+    rate, rivals = outcome.figure(BARE), outcome.figure(RIVAL)
+    cost, rivals_cost = outcome.cpu_us(BARE), outcome.cpu_us(RIVAL)
+    if not rate or not rivals or not cost or not rivals_cost:
+        return None
+    return rate / rivals, rivals_cost / cost
 
 
 def speed_names() -> list[str]:

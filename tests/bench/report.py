@@ -7,6 +7,7 @@ single figures. Wall clock first, CPU time beside it.
 from typing import Any
 
 from tests.bench.catalogue import (
+    BARE,
     FLOOR,
     PEERS,
     RAW,
@@ -26,6 +27,7 @@ SIDES = {
     FLOOR: "raw floor",
     WAITING: "tasks that only wait",
     RAW: "raw",
+    BARE: "the bare driver",
     "burr": "Burr",
     "pydantic-graph": "pydantic-graph",
     "workflows": "LlamaIndex workflows",

@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.bench import probe, rival
 from tests.bench.catalogue import (
+    BARE,
     FLOOR,
     PEERS,
     RAW,
@@ -109,7 +110,7 @@ class Bench:
         outcome = Outcome(measure)
         for repetition in range(self.repetitions or measure.repetitions):
             for side in measure.sides:
-                if side == RAW or side in self.pythons:
+                if side in (RAW, BARE) or side in self.pythons:
                     self._attempt(outcome, side, repetition)
         return outcome
 
@@ -152,12 +153,14 @@ class Bench:
         only_asyncio = side == RIVAL or side in PEERS or measure.asyncio_only
         request = {
             "kind": "mailbox" if side == RAW else "workload",
-            "library": self.subject if side == SUBJECT else side,
+            "library": self.subject if side in (SUBJECT, BARE) else side,
             "name": measure.workload,
             "path": str(path),
             "backend": "asyncio" if only_asyncio else self.backend,
             "arguments": measure.arguments,
         }
+        if side == BARE:
+            request["name"] = measure.workload.replace("blocking.", "bare.")
         if measure.server:
             request["arguments"] = {**measure.arguments, "url": self.server.new_database()}
         if side in PEERS:
