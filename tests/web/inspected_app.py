@@ -169,16 +169,20 @@ def main(server: str, path: str, lease_s: str, limits: str = "{}") -> None:
     serve_with(server, application(path, float(lease_s), Limits(**json.loads(limits))))
 
 
-def serve_with(server: str, app: Starlette) -> None:
-    """Serve an application with one of `SERVERS` until SIGTERM."""
+def serve_with(server: str, app: Starlette, port: int = 0) -> None:
+    """Serve an application with one of `SERVERS` until SIGTERM.
+
+    Args:
+        port: 0 for any that is free.
+    """
     if server == "uvicorn":
         options = {"backlog": 4096, "timeout_keep_alive": KEEP_ALIVE_S}
-        uvicorn.run(app, port=0, log_level="info", timeout_graceful_shutdown=5, **options)
+        uvicorn.run(app, port=port, log_level="info", timeout_graceful_shutdown=5, **options)
         return
     from hypercorn.config import Config
 
     config = Config()
-    config.bind = ["127.0.0.1:0"]
+    config.bind = [f"127.0.0.1:{port}"]
     config.graceful_timeout = 5
     config.backlog = 4096
     config.keep_alive_timeout = KEEP_ALIVE_S

@@ -1,9 +1,13 @@
 """Clients of a real server that go away; those that are slow or many are in tests/faults."""
 
+import json
+import socket
+
 import pytest
 
 from tests.web.connections import SLEEP, begun, is_at_rest, more_tasks, settled, until
-from tests.web.processes import server
+from tests.web.inspected_app import SERVERS
+from tests.web.processes import DEADLINE_S, server
 
 
 @pytest.mark.parametrize("kind", ["uvicorn", "hypercorn on trio"])
@@ -29,3 +33,27 @@ def test_a_client_goes_away(kind, tmp_path):
         still = until(made, lambda inside: not inside["streams"] and not inside["readers"])
         assert still["active"] == 1
         assert len(still["open_rows"]) == 1
+
+
+@pytest.mark.parametrize("what", ["stream", "wait"])
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_connection_for_one_request_is_closed_at_its_end(kind, what, tmp_path):
+    """
+    A client that speaks HTTP/1.0, as nginx does by default, gets the whole answer and its end.
+    """
+    run = {"assistant_id": "steps", "input": {"most": 2}, "if_not_exists": "create"}
+    body = json.dumps(run)
+    head = (
+        f"POST /threads/t/runs/{what} HTTP/1.0\r\nHost: test\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    got = b""
+    with server(kind, tmp_path / "runs.db") as made:
+        place = made.url.removeprefix("http://").split(":")
+        with socket.create_connection((place[0], int(place[1])), DEADLINE_S) as client:
+            client.sendall((head + body).encode())
+            while part := client.recv(65536):
+                got += part
+
+    assert b'"done":[0,1]' in got
+    assert (b'"status":"success"' in got) == (what == "stream")

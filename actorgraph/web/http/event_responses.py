@@ -87,7 +87,10 @@ async def send_parts(
     async with anyio.create_task_group() as group, aclosing(parts):
 
         def leave() -> None:
-            group.cancel_scope.cancel()
+            # A server closes the connection in `send`, and may report that as a disconnect first:
+            # hypercorn on trio, cancelled there, would leave the connection open.
+            if not stayed:
+                group.cancel_scope.cancel()
 
         body = _Body(send, leave)
         await body.say(start)
