@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
@@ -43,9 +44,7 @@ class ModelServer:
         Raises:
             ModelUnavailableError, ModelError, MissingExtraError: as `ainvoke`.
         """
-        if not _http_client.cache_info().currsize:
-            await anyio.to_thread.run_sync(_http_client)
-        httpx, trusted = _http_client()
+        httpx, trusted = await _http()
         headers = {"content-type": "application/json"}
         if self.key:
             headers["authorization"] = f"Bearer {self.key}"
@@ -61,7 +60,9 @@ class ModelServer:
                 pieces, lines = response.aiter_bytes(), EventLines()
                 try:
                     async for piece in pieces:
-                        for data in lines.data(piece):
+                        for number, data in enumerate(lines.data(piece)):
+                            if number:  # only the first of these was waited for
+                                await anyio.lowlevel.checkpoint()
                             yield msgspec.json.decode(data)
                     for data in lines.data(b"\n"):
                         yield msgspec.json.decode(data)
@@ -147,6 +148,13 @@ async def _end(response: Any, pieces: AsyncIterator[bytes]) -> None:
         with suppress(Exception):
             async for _ in pieces:
                 pass
+
+
+async def _http() -> tuple[Any, Any]:
+    """Httpx and the TLS settings; the first call gets them in a thread."""
+    if _http_client.cache_info().currsize:
+        return _http_client()
+    return await anyio.to_thread.run_sync(_http_client)
 
 
 @lru_cache(maxsize=1)

@@ -1,13 +1,14 @@
 """ChatCompletions against a server on this machine that streams, calls tools and fails."""
 
 import copy
+import json
 import logging
 
 import anyio
 import httpx
 import pytest
 
-from actorgraph import START, MessagesState, RetryPolicy, StateGraph
+from actorgraph import START, ActorSystem, MessagesState, RetryPolicy, StateGraph
 from actorgraph.errors import GraphBuildError, ModelError, ModelUnavailableError
 from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from actorgraph.prebuilt import ChatCompletions, ToolRuntime, chat_completions, create_react_agent
@@ -91,6 +92,31 @@ class TestAgent:
         assert whole.response_metadata["finish_reason"] == "stop"
         assert whole.usage_metadata["total_tokens"] == whole.usage_metadata["input_tokens"] + 5
         assert [m.type for m in seen[:2]] == ["ai", "tool"]
+
+    async def test_an_answer_that_comes_at_once_is_read_as_it_is_passed_on(self):
+        """
+        Two thousand pieces that come in one part reach a reader that doesn't block, without a gap.
+        """
+        said = [{"choices": [{"delta": {"content": f"{n} "}}]} for n in range(2000)]
+        said.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        body = "".join(f"data: {json.dumps(one)}\n\n" for one in said)
+        headers = {"content-type": "text/event-stream"}
+        client = httpx.AsyncClient(
+            transport=httpx.MockTransport(lambda _: httpx.Response(200, headers=headers, text=body))
+        )
+        model = ChatCompletions("small", base_url="http://x", client=client)
+
+        async def answer(state: MessagesState) -> dict:
+            return {"messages": [await model.ainvoke(state["messages"])]}
+
+        builder = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
+        async with client, ActorSystem({"chat": builder.compile()}) as system:
+            run = await system.start("chat", "one", ASKED, stream_mode="messages")
+            events = [event async for event in run.events()]
+
+        texts = [e.data[0].content for e in events if e.kind == "messages"]
+        assert "gap" not in {event.kind for event in events}
+        assert texts[:2000] == [f"{n} " for n in range(2000)]
 
     def test_a_blocking_call_works_too(self, fake):
         """
