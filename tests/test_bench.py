@@ -313,20 +313,23 @@ class TestPages:
 
     def test_the_readme_shows_plain_functions_first(self):
         """
-        The programs that people write come before the best case, each with its ratio.
+        The programs that people write come before the best case, and tokens last, each with
+        its ratio.
         """
         best = outcome_of("loop", **{SUBJECT: [300], RIVAL: [20]})
         usual = outcome_of("invoke", **{SUBJECT: [50], RIVAL: [10]})
 
-        lines = pages.readme_part(document_of([best, usual])).splitlines()
+        tokens = {side: [{"cpu_us": cost}] for side, cost in ((SUBJECT, 200), (RIVAL, 500))}
+        document = {**document_of([best, usual]), "tokens": {"runs": {"messages": tokens}}}
+
+        lines = pages.readme_part(document).splitlines()
 
         assert "LangGraph 1.2.22 on the same machine (2 cores, CPython 3.11" in lines[0]
         cells = [[cell.strip() for cell in line.split("|")[1:5]] for line in lines[4:]]
         assert cells == [
-            ["**plain functions**", "", "", ""],
-            ["`invoke`", "50 steps/s", "10", "5x"],
-            ["**async functions**", "", "", ""],
-            ["one thread, no saver", "300 steps/s", "20", "15x"],
+            [pages.ROWS["invoke"], "50 steps/s", "10", "5x"],
+            [pages.ROWS["loop"], "300 steps/s", "20", "15x"],
+            [pages.TOKENS_ROW, "200 us", "500", "2.5x"],
         ]
 
     def test_every_row_of_the_readme_is_a_measure(self):
@@ -335,7 +338,7 @@ class TestPages:
         """
         names = {measure.name for measure in catalogue.MEASURES}
 
-        assert names >= {*pages.FIRST_PROGRAMS, *pages.BEST_CASE}
+        assert names >= {*pages.ROWS}
 
     def test_only_the_place_of_figures_changes(self):
         """

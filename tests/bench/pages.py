@@ -28,29 +28,18 @@ CHARTS = {
 }
 BEGIN, END = "<!-- figures: written by `make figures` -->", "<!-- end of figures -->"
 
-FIRST_PROGRAMS = {
-    "invoke": "`invoke`",
-    "invoke-memory": "`invoke`, memory saver",
-    "invoke-sqlite": "`invoke`, SQLite FULL, `sync`",
-    "one-step": "`invoke` of one step",
-    "stream": "`stream`",
-    "sends": "`invoke`, fan-out of 500",
-    "loop-plain": "`ainvoke`",
-    "loop-plain-path": "`ainvoke`, the nodes async",
-    "threads-plain-sync": "1,000 threads x 10 steps, SQLite FULL, `sync`",
-    "threads-plain-path-sync": "the same, the nodes async",
-}
-"""Plain functions: measures and the labels of their rows."""
-
-BEST_CASE = {
-    "loop": "one thread, no saver",
-    "loop-memory": "one thread, memory saver, `sync`",
+ROWS = {
+    "invoke": "`invoke`, plain functions",
+    "invoke-sqlite": "the same, SQLite FULL, `sync`",
+    "stream": "`stream`, plain functions",
+    "loop": "`ainvoke`, async functions",
     "threads-sync": "1,000 threads x 10 steps, SQLite FULL, `sync`",
-    "threads-exit": "1,000 threads x 10 steps, SQLite FULL, `exit`",
     "fan-out": "fan-out of 1,000",
     "chat-bytes": "400-turn chat on disk",
 }
-"""Async functions, LangGraph's best case as well."""
+"""The measures of the README's table and the labels of their rows."""
+
+TOKENS_ROW = "a model's token to 200 browsers at once, the server's CPU"
 
 
 class NoFigures(Exception):
@@ -127,7 +116,7 @@ def filled(text: str, inside: str) -> str:
 
 
 def readme_part(document: dict[str, Any]) -> str:
-    """The README's table: the programs that people write first, then the best case."""
+    """The README's table: what people write first, many threads, and tokens to browsers."""
     outcomes = {outcome.measure.name: outcome for outcome in outcomes_of(document)}
     facts = document["facts"]
     version = next((each for each in facts["libraries"] if each.startswith("langgraph ")), "")
@@ -136,12 +125,9 @@ def readme_part(document: dict[str, Any]) -> str:
         f"Compared with {version.replace('langgraph', 'LangGraph')} on the same machine "
         f"({facts['cores']} cores, CPython {python}, medians; `make bench`):"
     )
-    rows = [["**plain functions**", "", "", ""]]
-    rows += [
-        row(outcomes[name], label) for name, label in FIRST_PROGRAMS.items() if name in outcomes
-    ]
-    rows += [["**async functions**", "", "", ""]]
-    rows += [row(outcomes[name], label) for name, label in BEST_CASE.items() if name in outcomes]
+    rows = [row(outcomes[name], label) for name, label in ROWS.items() if name in outcomes]
+    if "tokens" in document:
+        rows.append(_tokens_row(document["tokens"]))
     return "\n".join([head, "", *report.table(["", "actorgraph", "LangGraph", ""], rows)])
 
 
@@ -155,6 +141,16 @@ def row(outcome: Outcome, label: str) -> list[str]:
     if unit is Unit.MULTIPLE:
         return [label, report.shown(ours, unit), other, ""]
     return [label, report.shown(ours, unit), other, report.shown_ratio(number, Against.RIVAL)]
+
+
+def _tokens_row(tokens: dict[str, Any]) -> list[str]:
+    ours, theirs = (
+        token_figures.median(tokens, "messages", side, "cpu_us") for side in (SUBJECT, RIVAL)
+    )
+    number = theirs / ours if ours and theirs else None
+    unit = Unit.MICROSECONDS
+    other = report.shown(theirs, unit).removesuffix(f" {unit.value}")
+    return [TOKENS_ROW, report.shown(ours, unit), other, report.shown_ratio(number, Against.RIVAL)]
 
 
 def page_part(document: dict[str, Any]) -> str:
