@@ -329,7 +329,7 @@ class TestPages:
         assert cells == [
             [pages.ROWS["invoke"], "50 steps/s", "10", "5x"],
             [pages.ROWS["loop"], "300 steps/s", "20", "15x"],
-            [pages.TOKENS_ROW, "200 us", "500", "2.5x"],
+            [pages.TOKENS_ROW, "200.0 us", "500.0", "2.5x"],
         ]
 
     def test_every_row_of_the_readme_is_a_measure(self):
