@@ -8,7 +8,8 @@ of the codec; other bytes (encrypted, compressed) are `{"$sealed": "<base64>"}`.
 """
 
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -205,11 +206,13 @@ def decode_line(text: bytes) -> Line:
         ValueError: it is damaged.
         FormatVersionError: a newer version of the library wrote them.
     """
-    decode_heading(text)
     try:
-        return _DECODER.decode(text)
+        line = _DECODER.decode(verified(text))
     except msgspec.MsgspecError as error:
+        decode_heading(text)  # a newer version's line is not damaged
         raise ValueError(str(error)) from error
+    _check_format(line)
+    return line
 
 
 def decode_heading(text: bytes) -> Heading:
@@ -224,13 +227,17 @@ def decode_heading(text: bytes) -> Heading:
         heading = _HEADINGS.decode(text)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error
-    if heading.v > FORMAT:
+    _check_format(heading)
+    return heading
+
+
+def _check_format(line: Line | Heading) -> None:
+    if line.v > FORMAT:
         raise FormatVersionError(
-            f"a line of thread {heading.thread_id!r} has format {heading.v}; this version reads "
+            f"a line of thread {line.thread_id!r} has format {line.v}; this version reads "
             f"up to {FORMAT}",
             do="upgrade actorgraph",
         )
-    return heading
 
 
 def verified(text: bytes) -> bytes:
@@ -329,18 +336,21 @@ def _writes(row: LedgerRow) -> WritesEntry:
 def raw_of(payload: bytes) -> Raw:
     """Return a payload as JSON: itself if it is JSON text that survives decoding, else sealed."""
     if is_json(payload) and not payload.startswith(_SEALED):
-        with suppress(msgspec.MsgspecError):
-            if payload_of(_RAW.decode(payload)) == payload:
+        with suppress(msgspec.MsgspecError), memoryview(_RAW.decode(payload)) as text:
+            # Decoding drops the whitespace around a value, and nothing else.
+            if len(text) == len(payload) or as_payload(bytes(text)) == payload:
                 return Raw(payload)
-    return Raw(_SEALED + b64encode(payload) + b'"}')
+    return Raw(b"".join((_SEALED, b64encode(payload), b'"}')))
 
 
 def payload_of(raw: Raw) -> bytes:
     """Return the payload that `raw_of` encoded."""
-    text = bytes(raw)
-    if text.startswith(_SEALED):
-        return b64decode(text[len(_SEALED) : -2])
-    return as_payload(text)
+    # Without a copy of the text: it is larger than the payload. A Raw that was decoded is a view.
+    with memoryview(raw) as view:
+        if view[: len(_SEALED)] == _SEALED:
+            with view[len(_SEALED) : -2] as sealed:
+                return a2b_base64(sealed)
+    return as_payload(bytes(raw))
 
 
 def raw_text(text: str) -> Raw:
