@@ -13,7 +13,7 @@ Ends       when closed by the run, or by the reader, after which chunks are drop
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -132,6 +132,11 @@ class Broadcast:
 
     def _own_at(self, namespace: Namespace) -> frozenset[str]:
         return self.modes if self._subgraphs or namespace == self.root else frozenset()
+
+    def begin_anew(self, about: Mapping[str, Any]) -> None:
+        """Say that a task begins anew, to those of the readers that are told; see `Journal`."""
+        if self.above is not None:
+            self.above.begin_anew(about)
 
     async def publish(self, chunks: tuple[StreamItem, ...]) -> None:
         """Send chunks; waits for room before each."""

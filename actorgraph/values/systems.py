@@ -444,8 +444,10 @@ class RunEvent(msgspec.Struct, frozen=True):
     Attributes:
         offset: counts from 1; pass it to `events(after=)` to continue behind it.
         kind: a stream mode ("values", "updates", "messages", "custom" ...), or one of
-            "metadata" (an attempt begins: run_id, attempt), "gap" (events were missed: from, to,
-            reason; a full "values" follows), "drain" (the system closes; the run goes on later),
+            "metadata" (an attempt begins: run_id, attempt), "retry" (a task begins anew, and its
+            messages so far are no more: task, node, attempt; only with mode "messages"), "gap"
+            (events were missed: from, to, reason; a full "values" follows), "drain" (the system
+            closes; the run goes on later),
             "error" (error, message), "end" (status, reason).
         data: the chunk of the mode, or a dict.
         namespace: of the subgraph that a chunk is from; () for the run itself.

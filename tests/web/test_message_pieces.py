@@ -12,7 +12,8 @@ from pydantic import BaseModel, computed_field
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.web.http.event_translator import EventTranslator
 from actorgraph.web.http.jsonable import to_plain
-from actorgraph.web.http.message_pieces import OPEN_MAX, PlainPieces
+from actorgraph.web.http.message_attempts import OPEN_MAX
+from actorgraph.web.http.message_pieces import PlainPieces
 
 TASK = {"langgraph_node": "agent", "langgraph_checkpoint_ns": "agent:1"}
 

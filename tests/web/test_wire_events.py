@@ -247,6 +247,23 @@ class TestMessages:
         assert ended[-2].data["event"] == "message-finish"
         assert (failed[-2].data["event"], failed[-2].data["message"]) == ("error", "E: x")
 
+    @pytest.mark.parametrize(
+        "again",
+        [("retry", (), {"task": NODE["langgraph_checkpoint_ns"]}), BEGIN],
+        ids=["of the node", "of the run"],
+    )
+    def test_a_message_of_a_failed_attempt_ends_with_an_error(self, again):
+        """
+        An attempt that begins anew ends what the one before left open, and begins its own messages.
+        """
+        piece = ("messages", (), (AIMessageChunk("Hel", id="1"), NODE))
+        whole = ("messages", (), (AIMessage("Yes", id="2"), NODE))
+        made = made_of(BEGIN, whole, piece, again, piece)
+        said = [(e.data["id"], e.data["event"]) for e in made if e.method == "messages"]
+
+        begun = [("1", "message-start"), ("1", "content-block-start"), ("1", "content-block-delta")]
+        assert said[5:] == [*begun, ("1", "error"), *begun]
+
 
 class TestSubscriptions:
     @pytest.mark.parametrize(

@@ -59,12 +59,18 @@ class AttemptStream(LiveStream):
     def offer(self, mode: LiveMode, chunk: Any) -> None:
         """See `LiveStream.offer`."""
         if self._goes_on() and self._inner is not None:
+            self._note(mode, chunk)
             self._inner.offer(mode, chunk)
 
     async def send(self, mode: LiveMode, chunk: Any) -> None:
         """See `LiveStream.send`."""
         if self._goes_on() and self._inner is not None:
+            self._note(mode, chunk)
             await self._inner.send(mode, chunk)
+
+    def _note(self, mode: LiveMode, chunk: Any) -> None:
+        if mode == "messages":
+            self._scope.streamed.add(getattr(chunk[0], "id", None))
 
     def _goes_on(self) -> bool:
         scope = self._scope
@@ -85,7 +91,7 @@ def start_attempt(
     Returns: the stream for the attempt's live chunks.
     """
     guarded = AttemptStream(live, scope)
-    scope.write = Writer(guarded)
+    scope.write, scope.streamed = Writer(guarded), set()
     if before is None:
         scope.first_attempt_time = time.time()
     else:
@@ -95,6 +101,8 @@ def start_attempt(
         scope.failed = before.failed
         scope.answers = list(before.answers)
         scope.took_unaddressed = before.took_unaddressed
+        if live is not None:
+            live.begin_anew(scope.task, scope.attempt, before.streamed)
     return guarded
 
 

@@ -14,7 +14,7 @@ Ends       when closed; readers get the remaining events, then the end
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
@@ -190,6 +190,11 @@ class Journal(Broadcast):
             self.values = content
         if mode in self.shown:
             self.add(mode, content, namespace)
+
+    def begin_anew(self, about: Mapping[str, Any]) -> None:
+        """Add that a task begins anew: what its attempt before has streamed is no more."""
+        if "messages" in self.shown:
+            self.add("retry", about)
 
     def add(self, kind: str, data: Any, namespace: tuple[str, ...] = ()) -> None:
         """Append an event; from any thread."""

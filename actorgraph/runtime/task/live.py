@@ -65,6 +65,17 @@ class LiveStream:
         if mode in self.modes:
             await self._broadcast.send((self._namespace, mode, chunk))
 
+    def begin_anew(self, task: Task, attempt: int, streamed: Iterable[Any]) -> None:
+        """Say that a task begins anew, if its messages are read.
+
+        Args:
+            streamed: ids of the messages of the attempt before, which may be sent once more.
+        """
+        if "messages" in self.modes:
+            self.seen.difference_update(streamed)
+            about = {"task": task.namespace, "node": task.name, "attempt": attempt}
+            self._broadcast.begin_anew(about)
+
     @property
     def lags(self) -> bool:
         """Whether the reader is a whole buffer behind."""

@@ -150,7 +150,6 @@ class TaskScope:
             asked; shared by the run's tasks.
         took_unaddressed: whether it, or a run below it, has used one of those.
         raised: unanswered questions of its own and of its subgraphs.
-
         caller: the task that called it; None unless it runs a `@task` function.
         calls: number of `@task` calls that it has made itself.
         has_called: whether it, or a part of it, has made any.
@@ -160,7 +159,6 @@ class TaskScope:
         drained: why a subgraph of it has stopped before its end.
         key: of a part of a task: distinguishes its questions from those of other parts.
         whole: of a part of a task: the scope of the task.
-
         refused: the error of a call of it that doesn't fit the thread.
         pushed: writes that it makes besides those that it returns.
         made: the node's own writes, for the cache; set only if the node has `reads`.
@@ -173,6 +171,7 @@ class TaskScope:
         previous: the return value that the thread's last run saved; set only if there is one.
         reads: what a cached node has read besides its input; None for any other.
         runtime: the node's `Runtime`; set when it is first needed.
+        streamed: ids of the messages that it has streamed; set only if it may begin anew.
         observer: reports the attempt to LangChain's callbacks; None if nothing listens.
     """
 
@@ -205,6 +204,7 @@ class TaskScope:
     heartbeat: Callable[[], None]
     previous: Any
     runtime: Runtime[Any]
+    streamed: set[Any]
 
     def __init__(
         self,

@@ -400,7 +400,7 @@ async def _replay(run: Run, translator: EventTranslator, until: int) -> None:
             for event in batch:
                 if (last := _last(event)) > until:
                     break
-                await told_of(translator, event)
+                translator.replay(event.namespace, event.kind, event.data)
                 if last == until:
                     break
             await anyio.lowlevel.checkpoint()

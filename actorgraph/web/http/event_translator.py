@@ -2,7 +2,8 @@
 
 Pure: chunks of a run in, `(name, data)` out, in order. Mode `messages` sends the metadata of a
 message once, the message so far at each chunk, and the whole message; mode `messages-tuple` sends
-each chunk alone; the compact form says a message's fields once (`message_pieces`).
+each chunk alone; the compact form says a message's fields once (`message_pieces`). Of messages
+that are no more (`message_attempts`) the compact form says so; for mode `messages` they begin anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,12 @@ from typing import Any
 from actorgraph.internals import LANGCHAIN_EVENT_MODES as MODES
 from actorgraph.internals import STREAM_MODES, Namespace, SpanEvents, StreamEvent
 from actorgraph.web.http.jsonable import to_plain
+from actorgraph.web.http.message_attempts import MessageAttempts
 from actorgraph.web.http.message_pieces import CompactMessages, PlainPieces
 from actorgraph.web.http.problems import Unprocessable, public_reason, public_text
 
+RETRY = "retry"
+"""An event of the run that clients don't get: it says which messages are no more."""
 EVENTS = "events"
 """The mode of LangChain's events, which are made of the chunks of other modes."""
 
@@ -78,7 +82,9 @@ class EventTranslator:
         self._spans = spans if EVENTS in self._modes else None
         self._begun = False
         drops = compact and "messages-tuple" in self._modes
-        self.is_stateful = "messages" in self._modes or drops or self._spans is not None
+        follows = "messages" in self._modes or drops
+        self._attempts = MessageAttempts() if follows else None
+        self.is_stateful = follows or self._spans is not None
         self._subgraphs = subgraphs
         self._messages: dict[str, Any] = {}
         self._values_due = False
@@ -101,14 +107,40 @@ class EventTranslator:
         elif mode in MODES:
             yield from self._spans.of({"ns": namespace, "type": mode, "data": chunk})
 
+    def replay(self, namespace: Namespace, mode: str, chunk: Any) -> None:
+        """Take an event that the client has, in order: those that follow depend on it."""
+        if self._spans is not None:
+            for _ in self._span_events(namespace, mode, chunk):
+                pass
+        self._drop(self._gone(mode, chunk))
+        if mode == "messages" and "messages" in self._modes:
+            self._join(chunk[0])
+
+    def _gone(self, mode: str, chunk: Any) -> list[str]:
+        """Return the messages that are no more since an event."""
+        if self._attempts is None:
+            return []
+        if mode == "messages":
+            return self._attempts.note(_id_of(chunk[0]), chunk[1])
+        if mode == "metadata":
+            self._attempts.begin_run()
+        elif mode == RETRY:
+            return self._attempts.begin_task(chunk["task"])
+        return []
+
+    def _drop(self, gone: Sequence[str]) -> list[tuple[str, Any]]:
+        for one in gone:
+            self._messages.pop(one, None)
+        return [] if self._compact is None else self._compact.drop(gone)
+
     def _chunk_events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
+        found = self._drop(self._gone(mode, chunk))
+        if mode == RETRY:
+            return found
         if mode not in _CHUNKS:
             self._values_due |= mode == "gap"
-            if self._compact is not None:
-                if mode == "metadata":
-                    self._compact.begin_attempt(chunk.get("attempt", 1))
-                elif mode == "gap":
-                    self._compact.restart()
+            if mode == "gap" and self._compact is not None:
+                self._compact.restart()
             return [(mode, to_plain(_shown(mode, chunk)))]
         if mode == "values" and self._values_due and not namespace:
             self._values_due = False
@@ -119,7 +151,6 @@ class EventTranslator:
         if mode != "messages":
             return [(mode + below, to_plain(chunk))] if mode in self._modes else []
         message, metadata = chunk
-        found: list[tuple[str, Any]] = []
         if "messages-tuple" in self._modes:
             piece = self._pieces.convert(message, metadata)
             if self._compact is not None:
@@ -140,19 +171,25 @@ class EventTranslator:
             self._compact.restart()
 
     def _whole(self, message: Any, metadata: Any, below: str) -> Iterator[tuple[str, Any]]:
-        identifier = str(getattr(message, "id", None) or "")
-        known = self._messages.pop(identifier, None)
-        if known is None:
-            if len(self._messages) >= MESSAGES_MAX:  # drop the least recently continued one
-                del self._messages[next(iter(self._messages))]
+        identifier = _id_of(message)
+        if identifier not in self._messages:
             yield f"messages/metadata{below}", to_plain({identifier: {"metadata": metadata}})
-        if not type(message).__name__.endswith("Chunk"):
-            self._messages[identifier] = message
-            yield f"messages/complete{below}", to_plain([message])
-            return
-        together = message if known is None else known + message
-        self._messages[identifier] = together
-        yield f"messages/partial{below}", to_plain([together])
+        state = "partial" if type(message).__name__.endswith("Chunk") else "complete"
+        yield f"messages/{state}{below}", to_plain([self._join(message)])
+
+    def _join(self, message: Any) -> Any:
+        """Add a piece to its message, or take a whole message; returns the message so far."""
+        identifier = _id_of(message)
+        known = self._messages.pop(identifier, None)
+        if known is None and len(self._messages) >= MESSAGES_MAX:
+            del self._messages[next(iter(self._messages))]  # the least recently continued one
+        is_piece = type(message).__name__.endswith("Chunk") and known is not None
+        self._messages[identifier] = together = known + message if is_piece else message
+        return together
+
+
+def _id_of(message: Any) -> str:
+    return str(getattr(message, "id", None) or "")
 
 
 def _shown(kind: str, data: Any) -> Any:

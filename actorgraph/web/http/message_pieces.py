@@ -11,15 +11,11 @@ client needs that has the first one:
 Pure: what a piece becomes depends on the pieces before it alone.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from actorgraph.web.http.jsonable import to_plain
-
-T = TypeVar("T")
-
-OPEN_MAX = 256
-"""Messages whose first piece is remembered; one that goes on after more others begins anew."""
+from actorgraph.web.http.message_attempts import add_bounded
 
 _KINDS = frozenset({type(None), str, bool, dict, list, tuple})
 """Types of a field whose value is known to be nothing if it is false."""
@@ -63,26 +59,21 @@ class _Begun(NamedTuple):
 
 
 class CompactMessages:
-    """The compact form of messages for one client; see the module's docstring.
-
-    A message is dropped when a later attempt of the run streams one of the same task, with another
-    id or the same: the attempt that wrote it didn't end, and the task begins anew.
-    """
+    """The compact form of messages for one client; see the module's docstring."""
 
     def __init__(self) -> None:
-        self._attempt = 1
         self._before: str | None = None  # the message of the last event, whatever its name
         self._said: dict[str, None] = {}  # messages that this connection has the first piece of
-        # Of each task, by the namespace of its checkpoint: its newest attempt, and its messages.
-        self._open: dict[str, tuple[int, dict[str, None]]] = {}
-
-    def begin_attempt(self, number: int) -> None:
-        """Note that an attempt of the run begins."""
-        self._attempt = number
 
     def restart(self) -> None:
         """Begin all messages anew: a client that comes back may have forgotten them."""
         self._said.clear()
+
+    def drop(self, ids: Sequence[str]) -> list[tuple[str, Any]]:
+        """Return the events, `(name, data)`, for messages that are no more."""
+        for one in ids:  # also one that is written anew with its id: its text begins anew
+            self._said.pop(one, None)
+        return [("messages/dropped", {"ids": [*ids]})] if ids else []
 
     def events(self, piece: PlainPiece, below: str) -> list[tuple[str, Any]]:
         """Return the events, `(name, data)`, for a piece or a whole message.
@@ -92,28 +83,11 @@ class CompactMessages:
         """
         name = f"messages{below}"
         before, self._before = self._before, piece.id
-        gone = self._gone(piece)
         if piece.adds is not None and piece.id in self._said:
             text = {"content": piece.adds}
             return [(name, text if before == piece.id else {**text, "id": piece.id})]
         add_bounded(self._said, piece.id, None)
-        data = [piece.message, piece.metadata]
-        return [("messages/dropped", {"ids": gone}), (name, data)] if gone else [(name, data)]
-
-    def _gone(self, piece: PlainPiece) -> list[str]:
-        """Note a message of a task; returns those of its attempt before, which are no more."""
-        task = piece.metadata.get("langgraph_checkpoint_ns") if piece.metadata else None
-        if type(task) is not str or not piece.id:
-            return []
-        attempt, messages = self._open.get(task, (0, {}))
-        if attempt == self._attempt:
-            if piece.id not in messages:
-                add_bounded(messages, piece.id, None)
-            return []
-        for one in messages:  # also one that is written anew with its id: its text begins anew
-            self._said.pop(one, None)
-        add_bounded(self._open, task, (self._attempt, {piece.id: None}))
-        return list(messages)
+        return [(name, [piece.message, piece.metadata])]
 
 
 class PlainPieces:
@@ -152,14 +126,6 @@ class PlainPieces:
         add_bounded(
             self._begun, identifier, _Begun(type(message), snapshot, plain, metadata, shown)
         )
-
-
-def add_bounded(items: dict[str, T], key: str, item: T) -> None:
-    """Add an item as the newest one, and drop the oldest beyond `OPEN_MAX`."""
-    items.pop(key, None)
-    if len(items) >= OPEN_MAX:
-        del items[next(iter(items))]
-    items[key] = item
 
 
 def is_piece(message: Any) -> bool:

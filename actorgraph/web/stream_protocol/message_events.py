@@ -3,17 +3,20 @@
 Pure. A message begins with `message-start`; its blocks follow one after the other, each with
 `content-block-start`, deltas and `content-block-finish`; `message-finish` ends it. Models send
 pieces without such borders: a block ends where the next one begins, and a message with the piece
-that is marked as the last, with a whole message, or with its task.
+that is marked as the last, with a whole message, or with its task. One whose attempt has failed
+ends with `error`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from actorgraph.internals import Namespace
 from actorgraph.web.http.jsonable import to_plain
+from actorgraph.web.http.message_attempts import MessageAttempts
 
+BROKEN_OFF = "the attempt that wrote this message has failed; its task begins anew"
 OPEN_MAX = 256
 """Messages that may be open at once; with one more, the one that was begun first is finished."""
 
@@ -144,6 +147,14 @@ class MessageEvents:
 
     def __init__(self) -> None:
         self._open: dict[tuple[Namespace, str], _OpenMessage] = {}
+        self._attempts = MessageAttempts()
+
+    def begin_attempt(self, task: str | None) -> list[tuple[Namespace, str, Data]]:
+        """Break off the messages of a task that begins anew; None: note that the run does."""
+        if task is None:
+            self._attempts.begin_run()
+            return []
+        return self._break_off(self._attempts.begin_task(task), BROKEN_OFF)
 
     def add(
         self, namespace: Namespace, message: Any, metadata: Mapping[str, Any]
@@ -152,7 +163,7 @@ class MessageEvents:
         task = str(metadata.get("langgraph_checkpoint_ns", "")).rpartition(":")[2]
         node = str(metadata.get("langgraph_node", ""))
         identifier = str(getattr(message, "id", None) or f"message-{task}")
-        found: list[tuple[Namespace, str, Data]] = []
+        found = self._break_off(self._attempts.note(identifier, metadata), BROKEN_OFF)
         open_message = self._open.get((namespace, identifier))
         if open_message is None:
             if len(self._open) >= OPEN_MAX:
@@ -179,12 +190,13 @@ class MessageEvents:
         """Finish all messages at the run's end, with its error if it failed."""
         if error is None:
             return [event for key in list(self._open) for event in self._finish(key)]
-        failed = [
-            _shown(key[0], one, {"event": "error", "message": error})
-            for key, one in self._open.items()
-        ]
-        self._open.clear()
-        return failed
+        return self._break_off([one.identifier for one in self._open.values()], error)
+
+    def _break_off(self, ids: Sequence[str], why: str) -> list[tuple[Namespace, str, Data]]:
+        """End messages that aren't whole, of those with these ids."""
+        ended = [key for key in self._open if key[1] in ids] if ids else []
+        gone = [(key[0], self._open.pop(key)) for key in ended]
+        return [_shown(place, one, {"event": "error", "message": why}) for place, one in gone]
 
     def _finish(self, key: tuple[Namespace, str]) -> list[tuple[Namespace, str, Data]]:
         message = self._open.pop(key)

@@ -68,7 +68,10 @@ class WireTranslator:
         if kind != "checkpoints":
             found += self._release(self._held_before(kind, namespace))
         match kind:
-            case "metadata" | "gap" | "drain":
+            case "metadata" | "retry":
+                task = data["task"] if kind == "retry" else None
+                found += _of_messages(self._messages.begin_attempt(task))
+            case "gap" | "drain":
                 pass
             case "values":
                 found += self._values(namespace, data)
