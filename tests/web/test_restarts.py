@@ -38,6 +38,25 @@ def test_clients_come_back_after_a_kill(tmp_path):
     assert over.whole == STEPS
 
 
+def test_a_gap_without_its_state_is_made_up_for(tmp_path):
+    """
+    A client that is cut off between a stored gap and the state behind it gets that state when it
+    comes back.
+    """
+    client = Client("t", resumable=True)
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as first:
+        client.read(first, until=4)
+        first.kill()
+    with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as second:
+        while client.events.names[-1] != "gap":
+            assert not client.read(second, until=1)
+        assert client.read(second)
+
+    assert not client.events.faults().total()
+    assert client.events.names[client.events.names.index("gap") + 1] == "values"
+    assert client.whole == STEPS
+
+
 def test_nothing_is_missing_after_a_drain(tmp_path):
     """
     A server that drains has stored all that it has sent, and the next one goes on behind it.

@@ -369,7 +369,12 @@ async def frames(
     try:
         if translator.is_stateful and seen > 0:
             await _replay(run, translator, seen)
+        is_first = seen > 0
         while batch := await events.batch():
+            if is_first:
+                is_first = False
+                if await _is_cut_gap(run, seen, batch[0]):
+                    translator.owe_values()
             for event in batch:
                 if event.kind == "metadata" and reauthorize is not None:
                     yield part.take()
@@ -408,6 +413,18 @@ async def _replay(run: Run, translator: EventTranslator, until: int) -> None:
         events.close()
     translator.acknowledge_gap()
     translator.reconnect()
+
+
+async def _is_cut_gap(run: Run, seen: int, following: RunEvent) -> bool:
+    """Whether the last event that a client has is a stored gap, without the state behind it."""
+    if following.kind != "values" or following.namespace:
+        return False
+    events = run.events(seen - 1)
+    try:
+        before = await events.batch(1)
+    finally:
+        events.close()
+    return bool(before) and before[0].kind == "gap" and before[0].offset == seen
 
 
 class _Part:

@@ -165,6 +165,10 @@ class EventTranslator:
         """Don't send the values after a gap: the client has them already."""
         self._values_due = False
 
+    def owe_values(self) -> None:
+        """Send the next values: the client has the gap before them."""
+        self._values_due = True
+
     def reconnect(self) -> None:
         """Begin messages anew: the client had the chunks so far on another connection."""
         if self._compact is not None:
