@@ -81,7 +81,11 @@ async def _preview(run: Any) -> str:
         given = await run.input()
     except ActorGraphError:
         return ""
-    return "" if given is None else preview(given)
+    messages = given.get("messages") if isinstance(given, dict) else None
+    if isinstance(messages, list) and messages:  # the last one, of a pair its text
+        last = messages[-1]
+        given = last[-1] if isinstance(last, list | tuple) and last else last
+    return preview(given) if given else ""
 
 
 def _row(call: StudioCall, run: Any, now: datetime) -> dict[str, Any]:

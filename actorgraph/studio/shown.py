@@ -107,10 +107,20 @@ def preview(value: Any, most: int = PREVIEW_MAX) -> str:
     data = plain(value)
     if isinstance(data, dict):
         texts = [data[key] for key in _SPOKEN if isinstance(data.get(key), str) and data[key]]
-        data = texts[0] if texts else data
+        data = texts[0] if texts else _reviewed(data) or data
     text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _reviewed(data: dict[str, Any]) -> str:
+    """Return the tool call that a question asks to decide on; "" if it asks about none."""
+    asked = data.get("action_requests")
+    first = asked[0] if isinstance(asked, list) and asked else None
+    if not isinstance(first, dict):
+        return ""
+    words = (first.get("name"), first.get("description"))
+    return ": ".join(word for word in words if isinstance(word, str) and word)
 
 
 _SPOKEN = ("question", "message", "content", "text", "prompt", "title", "description")

@@ -63,7 +63,7 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     first = found.steps[0].checkpoint_id if found.steps else ""
     asked = call.query.get("step") or (call.form.get("checkpoint", "") if call.problem else "")
     current = asked or ("" if before else first)
-    is_head = found.head is not None and current == first
+    is_head = not before and current == first  # also before the first step is stored
     step = next((one for one in found.steps if one.checkpoint_id == (current or first)), None)
     state = found.head if is_head else None
     if not is_head and (whole or step is None) and (current or first):

@@ -9,6 +9,7 @@ from actorgraph import InvalidConfigError, SqliteSaver
 from actorgraph.api.system.thread_figures import ThreadFigures
 from actorgraph.studio import Studio
 from actorgraph.studio.operator_figures import CHARTS, figures_of
+from actorgraph.studio.shown import preview
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import SetRun
 from tests.studio.conftest import Place, chain, first, second, studio_place
@@ -256,6 +257,19 @@ class TestAccess:
         found = await place.client.get(f"/static/{name}")
 
         assert found.status_code == 404
+
+    async def test_previews_say_what_people_said(self, place):
+        """
+        A question about a tool call is previewed by the call, an input with messages by the last
+        one, and an empty input by nothing.
+        """
+        asked = {"name": "send_mail", "description": "Sends a mail"}
+        assert preview({"action_requests": [asked]}) == "send_mail: Sends a mail"
+        assert preview({"action_requests": ["x"]}) == '{"action_requests":["x"]}'
+        for given in ({"messages": [["user", "hi there"]]}, {"log": []}):
+            await place.system.start("steps", "t", given, delay_s=600)
+        html = await place.get("/runs")
+        assert '<td class="preview">hi there</td>' in html
 
 
 class TestReadOnly:

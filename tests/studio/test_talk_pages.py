@@ -92,6 +92,16 @@ class TestConversations:
         assert html.index('id="talk"') < html.index('id="picture"') < html.index('id="steps"')
         assert "you said <strong>hi</strong>" in await talk.get("/threads/t/conversation")
 
+    async def test_a_thread_without_steps_waits_for_its_first_messages(self, talk):
+        """
+        A page that is opened before the first step is stored asks again for its messages.
+        """
+        await talk.system.start("echo", "t", {"messages": []}, delay_s=600)
+        html = await talk.get("/threads/t")
+
+        assert "Nothing is stored yet" in html
+        assert 'id="talk" hx-get=' in html
+
     async def test_a_message_is_sent(self, talk):
         """
         The text below a conversation goes on with the thread; an empty one is refused.
