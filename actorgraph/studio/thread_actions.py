@@ -28,8 +28,8 @@ from actorgraph.web.endpoints.run_start import graph_errors_as_problems
 from actorgraph.web.http.identity import identity_of
 from actorgraph.web.http.problems import HttpProblem, NotFound, response_to
 
-MODES = ("values", "updates", "tasks", "custom", "messages")
-"""The stream modes of runs that the studio starts."""
+MODES = ("updates", "tasks", "custom", "messages")
+"""The stream modes of runs that the studio starts: not "values", a whole state for each step."""
 
 CANCEL_S = 3
 """Seconds that the answer waits for cancelled runs to end."""
