@@ -85,10 +85,13 @@ machines: $(DEV)
 test: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(ARGS)
 
-# JavaScript packages of the tests under Node, from npm's registry.
+# JavaScript packages of the tests under Node, from npm's registry; nginx and Chromium if apt has them.
 clients: $(DEV) $(NODE_DONE)
+	@command -v nginx >/dev/null || apt-get install -y -qq nginx >/dev/null 2>&1 || true
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
 	$(BIN)/python -m pytest tests/web/test_node_clients.py tests/web/test_sdk.py tests/web/test_sdk_runs.py \
-		tests/web/test_sdk_thread_streams.py tests/web/test_wire_sockets.py tests/compat/test_remote.py $(ARGS)
+		tests/web/test_sdk_thread_streams.py tests/web/test_wire_sockets.py tests/compat/test_remote.py \
+		tests/clients tests/clients/browser $(ARGS)
 
 coverage: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(COVERED) \
