@@ -54,8 +54,8 @@ from actorgraph.values.durations import checked_seconds
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
-READER_CACHE_KIB = 16_000
-"""Pages that the connection for reading may keep. SQLite's default is 2,000."""
+READER_CACHE = "PRAGMA cache_size = -16000"
+"""The pages that the connection for reading may keep, in KiB; SQLite's default is 2,000."""
 BUSY_MAX_S = 2_000_000.0
 
 
@@ -517,4 +517,4 @@ def _source_of(path: Any) -> tuple[str, ExternalSqliteConnection | None]:
 def _prepare_reader(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA query_only = ON")
     # The checksum behind a large value is read first, and the value then from these pages.
-    connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+    connection.execute(READER_CACHE)
