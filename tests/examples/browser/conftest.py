@@ -2,10 +2,12 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import httpx
 import pytest
@@ -41,6 +43,10 @@ class ChatServer:
                 assert self.process.poll() is None, "the chat has ended"
                 time.sleep(0.05)
 
+    def pace(self, word_s):
+        """Set the seconds between two words from the next start on."""
+        self.command[self.command.index("--word-s") + 1] = str(word_s)
+
     def stop(self, number=signal.SIGKILL):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
@@ -56,6 +62,61 @@ def chat_server(folder, *options):
         yield server
     finally:
         server.stop()
+
+
+class Line:
+    """A line from a page to a server, which can be cut while both go on."""
+
+    def __init__(self, server):
+        self._server = server
+        self._open = set()
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                ends = (
+                    self._listener.accept()[0],
+                    socket.create_connection(("127.0.0.1", self._server.port)),
+                )
+                with self._lock:
+                    self._open.update(ends)
+                for a, b in (ends, ends[::-1]):
+                    threading.Thread(target=self._carry, args=(a, b), daemon=True).start()
+
+    def _carry(self, source, target):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        for end in (source, target):
+            self._hang_up(end)
+
+    def _hang_up(self, end):
+        with suppress(OSError):  # the other side may have done it
+            end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        """End all connections; new ones are accepted."""
+        with self._lock:
+            ends, self._open = self._open, set()
+        for end in ends:
+            self._hang_up(end)
+            end.close()
+
+    def close(self):
+        self._hang_up(self._listener)
+        self._listener.close()
+        self.cut()
+
+
+@contextmanager
+def line_to(server):
+    """A `Line` to a server."""
+    with closing(Line(server)) as made:
+        yield made
 
 
 @contextmanager

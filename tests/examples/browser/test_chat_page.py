@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from chat.graph import ANSWER
-from tests.examples.browser.conftest import chat_page, chat_server
+from tests.examples.browser.conftest import chat_page, chat_server, line_to
 
 AXE = "axe_core_python.sync_playwright"
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
@@ -133,7 +133,54 @@ def interrupted_by(number, page, server):
     wait_for_words(page, 12)
     server.stop(number)
     page.wait_for_selector("#status:has-text('again')")
+    assert is_unfinished(page)
     server.start()
+
+
+def is_unfinished(page):
+    """Whether the page shows the beginning of an answer, and nothing else of it."""
+    shown, whole = answers(page), ANSWER.format(text="Go on")
+    return len(shown) == 1 and whole.startswith(shown[0]) and shown[0] != whole
+
+
+def places_of(page):
+    """A list that gets the `Last-Event-ID` of each request for events; None for none."""
+    found = []
+    page.on(
+        "request",
+        lambda one: (
+            found.append(one.headers.get("last-event-id")) if one.url.endswith("/events") else None
+        ),
+    )
+    return found
+
+
+class TestLostConnections:
+    def test_an_answer_goes_on_where_its_line_was_cut(self, chromium, tmp_path):
+        """
+        The page comes back in mid-sentence, several times, for what it hasn't seen alone.
+        """
+        with (
+            chat_server(tmp_path, *SLOW) as server,
+            line_to(server) as line,
+            chat_page(chromium, line) as view,
+        ):
+            page, places = view.page, places_of(view.page)
+            page.evaluate(WATCH)
+            send(page, "Go on")
+            for cut in range(1, 4):
+                wait_for_words(page, 12 * cut)
+                line.cut()
+                assert is_unfinished(page)
+                page.wait_for_selector("#status:has-text('again')", state="attached")
+            wait_for_end(page)
+
+            whole, seen = ANSWER.format(text="Go on"), page.evaluate("window.seen")
+            assert answers(page) == [whole]
+            assert [text for text in seen if not whole.startswith(text)] == []
+            assert seen == sorted(seen, key=len)  # nothing was taken back
+            assert places[0] is None
+            assert 0 < int(places[1]) < int(places[2]) < int(places[3])
 
 
 class TestRestarts:
@@ -142,13 +189,17 @@ class TestRestarts:
         """
         The page reconnects by itself, and its answer is whole, with nothing twice.
         """
-        with chat_server(tmp_path, *SLOW) as server, chat_page(chromium, server) as view:
-            page = view.page
+        # A drain gives a node 8 of its 10 seconds: so many words take longer.
+        pace = ("--word-s", "0.2") if number == signal.SIGTERM else SLOW
+        with chat_server(tmp_path, *pace) as server, chat_page(chromium, server) as view:
+            page, places = view.page, places_of(view.page)
+            server.pace(0.03)
             interrupted_by(number, page, server)
             wait_for_end(page)
 
             whole = ANSWER.format(text="Go on")
             assert answers(page) == [whole]
+            assert int(places[-1]) > 0
             seen = page.evaluate("window.seen")  # gone if the page was loaded again
             assert len(seen) > 20
             assert [text for text in seen if not whole.startswith(text)] == []
