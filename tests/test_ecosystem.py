@@ -49,7 +49,7 @@ class TestSuite:
         """
         The savers' table is read by the reader of the others, and each part finds its entries.
         """
-        assert {entry.part for entry in table()} == {"programs", "spans"}
+        assert {entry.part for entry in table()} == {"programs", "spans", "pages"}
         assert {entry.part for entry in table(SAVERS, "savers")} == {"savers"}
 
     def test_each_entry_has_a_reason(self):

@@ -4,9 +4,10 @@
         --savers .venv-savers/bin/python [--newest] [PART ...]
 
 PART: suite (tests of LangChain, langgraph-supervisor and others), programs, spans (of tracers),
-kills, savers (of other packages), speed; default all. Ends with 1 if one of them fails, and says
-what it has not run. With --newest, which installs the newest versions of all packages in an
-environment of its own, it says first which versions differ from the pins.
+pages (of packages that serve agents to them), kills, savers (of other packages), speed; default
+all. Ends with 1 if one of them fails, and says what it has not run. With --newest, which installs
+the newest versions of all packages in an environment of its own, it says first which versions
+differ from the pins.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from tests.ecosystem.kill_runs import kill_all
 from tests.ecosystem.newest import newest
-from tests.ecosystem.run import compare, compare_spans
+from tests.ecosystem.run import compare, compare_pages, compare_spans
 from tests.ecosystem.savers.compare import compare_savers
 from tests.ecosystem.speeds import compare_speeds
 from tests.ecosystem.suite import run_suites
@@ -30,7 +31,7 @@ MINUTES_MAX = 15.0
 def main() -> int:
     """Run the parts; returns the exit code."""
     arguments = argparse.ArgumentParser(prog="python -m tests.ecosystem")
-    arguments.add_argument("parts", nargs="*", help="suite, programs, spans, kills, savers, speed")
+    arguments.add_argument("parts", nargs="*", help="suite, programs, spans, pages, kills, ...")
     arguments.add_argument("--python", default=sys.executable, help="has the packages")
     arguments.add_argument("--savers", default=sys.executable, help="has packages of savers")
     arguments.add_argument("--kills", type=int, default=KILLS, help="per program and database")
@@ -46,6 +47,7 @@ def main() -> int:
         "suite": lambda: run_suites(python, given.sdist),
         "programs": lambda: compare(python),
         "spans": lambda: compare_spans(python),
+        "pages": lambda: compare_pages(python),
         "kills": lambda: kill_all(python, given.kills, given.seed),
         "savers": lambda: compare_savers(savers),
         "speed": lambda: compare_speeds(python),

@@ -1,6 +1,7 @@
 """Run each program of `programs/` over both libraries, and compare what they return and stream.
 
-Likewise the spans that packages for tracing make of some of them.
+Likewise the spans that packages for tracing make of some of them, and the events that packages
+for pages make of an agent.
 
 A difference that no entry of `differences.toml` allows is a failure, and so is an entry that
 allows nothing. Chunks of tools that run at the same time may come in any order.
@@ -20,7 +21,12 @@ from tests.ecosystem.processes import LAYER, LIBRARIES, NATIVE, command, output,
 HERE = Path(__file__).parent
 PROGRAMS = tuple(sorted(path.stem for path in (HERE / "programs").glob("*.py")))
 TRACERS = ("openinference", "opentelemetry", "langfuse")
-DRIVERS = {"programs": "tests.ecosystem.drive", "spans": "tests.ecosystem.spans"}
+PAGES = ("ag_ui", "copilotkit")
+DRIVERS = {
+    "programs": "tests.ecosystem.drive",
+    "spans": "tests.ecosystem.spans",
+    "pages": "tests.ecosystem.pages",
+}
 CONCURRENT = ("tools", "select_tools", "look")
 """Nodes of which one superstep runs several."""
 ABSENT = "<absent>"
@@ -54,7 +60,7 @@ class Allowed:
     Attributes:
         place: a pattern for the whole of `Difference.place`.
         native: a pattern for LangGraph's value as JSON; likewise layer.
-        part: "programs", "spans" or "savers".
+        part: "programs", "spans", "pages" or "savers".
     """
 
     place: str
@@ -162,11 +168,17 @@ def compare_spans(python: str) -> bool:
     return compare(python, TRACERS, part="spans")
 
 
+def compare_pages(python: str) -> bool:
+    """Run an agent behind each package that serves it to pages, as `compare`."""
+    return compare(python, PAGES, part="pages")
+
+
 def compare(python: str, programs: tuple[str, ...] = PROGRAMS, part: str = "programs") -> bool:
     """Run the programs, both libraries side by side; prints and returns whether they agree.
 
     Args:
-        part: "spans" for what tracers make; `programs` are then those tracers.
+        part: "spans" for what tracers make, "pages" for what pages get; `programs` are then the
+            packages.
     """
     allowed, used, failed = [one for one in table() if one.part == part], Counter[str](), False
     for program in programs:
@@ -192,7 +204,7 @@ def compare(python: str, programs: tuple[str, ...] = PROGRAMS, part: str = "prog
             print(f"  fails under {NATIVE}: {way}: {native[way]}")
         for one in left[:SHOWN_MAX]:
             print(f"  {one}")
-    if programs in {PROGRAMS, TRACERS}:
+    if programs in {PROGRAMS, TRACERS, PAGES}:
         for entry in allowed:
             if not used[entry.reason]:
                 print(f"differences.toml: nothing differs any more: {entry.reason}")
