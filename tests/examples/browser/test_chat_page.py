@@ -15,10 +15,11 @@ TOO_LARGE = """() => {
 }"""
 WATCH = """() => {
     window.seen = [];
+    window.most = 0;
     new MutationObserver(() => {
-        for (const one of document.querySelectorAll("#messages .ai > div")) {
-            window.seen.push(one.textContent);
-        }
+        const shown = document.querySelectorAll("#messages .ai > div");
+        window.most = Math.max(window.most, shown.length);
+        for (const one of shown) window.seen.push(one.textContent);
     }).observe(document.querySelector("#messages"), {
         subtree: true, childList: true, characterData: true,
     });
@@ -199,6 +200,7 @@ class TestRestarts:
 
             whole = ANSWER.format(text="Go on")
             assert answers(page) == [whole]
+            assert page.evaluate("window.most") == 1  # no half answer beside the whole one
             assert int(places[-1]) > 0
             seen = page.evaluate("window.seen")  # gone if the page was loaded again
             assert len(seen) > 20
