@@ -39,6 +39,7 @@ _CHANGING = [
     (re.compile(r"\b[0-9a-f]{32}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s)\b"), "SECONDS"),
+    (re.compile(r"\b(now|(in )?\d+ (second|minute|hour)s?( ago)?)</time>"), "AGE</time>"),
 ]
 
 
