@@ -1,5 +1,6 @@
 """Spans of OpenTelemetry: what a program that traces sees of runs, supersteps and nodes."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.support.gates import Turnstile, patient_group
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group
 from tests.support.graphs import AB, ab, at, in_a_row, side_by_side, writer
 from tests.support.structlog_setup import configured
 from tests.support.systems import turnstile_first
@@ -255,6 +256,23 @@ class TestEnds:
         ended = (*traces.runs(), traces.one("node"))
         assert [of(span, "status") for span in ended] == [("cancelled",)] * 2
         assert {span.status.status_code for span in traces.spans} == {StatusCode.UNSET}
+
+    def test_a_blocking_call_that_ctrl_c_ends_while_it_waits_was_cancelled(self, traces):
+        """
+        Ctrl-C that comes while other threads perform the functions of a call cancels its run.
+        """
+        over = threading.Event()
+
+        def node(state):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            over.wait(PATIENCE_S)
+
+        graph = side_by_side({"a": node, "b": lambda _: None}, checkpointer=InMemorySaver())
+        with pytest.raises(KeyboardInterrupt):
+            graph.invoke({"bar": []}, at(), durability="async")
+        over.set()
+
+        assert [of(span, "status") for span in traces.runs()] == [("cancelled",)]
 
     async def test_a_run_that_is_refused_says_why(self, traces):
         """
