@@ -105,6 +105,12 @@ async def write(_: Log) -> dict[str, Any]:
     return {"log": ["write"]}
 
 
+async def linger(_: Log) -> dict[str, Any]:
+    """Work for long enough to be seen at work on a busy machine."""
+    await anyio.sleep(8)
+    return {"log": ["lingered"]}
+
+
 async def approve(_: Log) -> dict[str, Any]:
     found = interrupt({"question": "Approve the order?", "schema": FORM})
     return {"log": [f"approved {found.get('amount')}"]}
@@ -218,6 +224,7 @@ def make_system(path: str) -> ActorSystem:
     nested.add_edge(START, "plan").add_edge("plan", "work").add_edge("work", END)
     graphs = {
         "steps": chain(Log, plan, search, write),
+        "slow": chain(Log, plan, linger),
         "nested": nested.compile(),
         "ask": chain(Log, plan, approve),
         "fail": chain(Log, plan, fault),

@@ -21,6 +21,8 @@ FLAGS = (
     "--disable-sync",
 )
 WAIT_S = 20.0
+START_S = 60.0
+"""Seconds in which a server begins to answer: a busy machine imports slowly."""
 
 
 def browser_path():
@@ -51,7 +53,7 @@ class StudioServer:
         self.process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
         )
-        end = time.monotonic() + WAIT_S
+        end = time.monotonic() + START_S
         while True:
             try:
                 return httpx.get(f"http://127.0.0.1:{self.port}/studio/static/studio.css")

@@ -164,8 +164,8 @@ def test_the_page_reconnects_after_a_restart(chromium, tmp_path):
     The server is killed while a run is shown: the page of the next one shows its end.
     """
     with serving(tmp_path / "runs.db") as server, watched(chromium, server) as view:
-        page = view.start("steps", "restart")
-        page.wait_for_selector('[data-node="search"].running')
+        page = view.start("slow", "restart")
+        page.wait_for_selector('[data-node="linger"].running')
         server.kill()
         server.start()
         page = view.open(f"/threads?token={TOKEN}")
