@@ -3,19 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
 from tests.web.processes import DEADLINE_S, Server
-
-
-class Told(NamedTuple):
-    """One event; without an id where it had none."""
-
-    id: int | None
-    name: str
-    data: Any
+from tests.web.stream_checks import Told, faults_of
 
 
 class Events:
@@ -67,28 +60,8 @@ class Events:
         return False
 
     def faults(self) -> Counter[str]:
-        """Return the faults found; none, where a client knows of all that it did not get.
-
-        "silent": ids that are neither those of events nor in a gap. "twice": events that it had
-        been received before. "stateless": gaps without the state behind them.
-        """
-        found: Counter[str] = Counter(silent=0, twice=0, stateless=0)
-        following, owes = 1, False
-        for number, name, data in self.all:
-            if owes:
-                found["stateless"] += name not in ("values", "gap")
-            missing = name == "gap" and data["to"] is not None
-            if name == "values" and owes and (number is None or number < following):
-                owes = False  # it belongs to a gap, and has no id of its own
-                continue
-            owes = name == "gap"
-            first = data["from"] if missing else number
-            if first is None:
-                continue
-            found["silent"] += max(0, first - following)
-            found["twice"] += not missing and first < following
-            following = max(following, (data["to"] if missing else number) + 1)
-        return found
+        """Return the faults found; see `faults_of`."""
+        return faults_of(self.all)
 
 
 class Client:
