@@ -44,10 +44,15 @@ function follow(url, names) {
 
 
 class Words:
-    """The graph "words": a call of a tool, whose pieces are streamed, and an answer."""
+    """The graph "words": a call of a tool, whose pieces are streamed, and an answer.
 
-    def __init__(self) -> None:
-        self.opened = anyio.Semaphore(0)
+    Args:
+        opened: a word is written when it is released.
+    """
+
+    def __init__(self, opened: anyio.Semaphore) -> None:
+        self.opened = opened
+        self.graph = apps.chain(self.call, self.weather, self.answer, schema=MessagesState)
 
     async def call(self, state: MessagesState) -> dict[str, Any]:
         """Ask for the tool in two pieces."""
@@ -73,9 +78,9 @@ class Words:
 
 def application(path: str, lease_s: float, ping_s: float) -> Starlette:
     """LangGraph's routes and an `EventStream` over a file, with the page."""
-    words = Words()
+    words = Words(anyio.Semaphore(0))
     made = {
-        "words": apps.chain(words.call, words.weather, words.answer, schema=MessagesState),
+        "words": words.graph,
         "steps": graphs()["steps"],
         "sleep": apps.GRAPHS["sleep"],
         "ask": apps.GRAPHS["ask"],

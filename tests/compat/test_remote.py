@@ -8,8 +8,8 @@ import pytest
 from actorgraph import Command
 from actorgraph.compat.parts.remote_runs import RunRequest
 from tests.support.layer import both_ways, over_layer
-from tests.web.apps import application
 from tests.web.server import running
+from tests.web.waiting_app import waiting_application
 
 START = """
 import asyncio, operator, uuid
@@ -126,20 +126,47 @@ print(asyncio.run(answered(thread()))["log"])
 """
 
 
+TOOLS = """
+import urllib.request
+from langgraph_sdk import get_sync_client
+
+def let(words):
+    for _ in range(words):
+        urllib.request.urlopen(urllib.request.Request(URL + "/open", method="POST"))
+
+words, config, client = RemoteGraph("words", url=URL), thread(), get_sync_client(url=URL)
+let(2)
+question = {"messages": [{"type": "human", "content": "weather?", "id": "q"}]}
+for message, _ in words.stream(question, config, stream_mode="messages"):
+    print(message["type"], message["content"], message.get("tool_call_chunks"))
+    if message["content"] == "It ":
+        break
+let(2)
+place = config["configurable"]["thread_id"]
+[run] = client.runs.list(place)
+client.runs.join(place, run["run_id"])
+[run] = client.runs.list(place)
+print(run["status"], [one["content"] for one in words.get_state(config).values["messages"]])
+"""
+
+
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The beginning of every program; it knows the address of a server."""
     path: Path = tmp_path_factory.mktemp("remote") / "runs.db"
-    with running(application(path)) as url:
+    with running(waiting_application(path)) as url:
         yield START.format(url=url)
 
 
 class TestRemoteGraph:
     @pytest.mark.langgraph
-    @pytest.mark.parametrize("program", [RUNS, STATES, NODES], ids=["runs", "states", "nodes"])
+    @pytest.mark.parametrize(
+        "program", [RUNS, STATES, NODES, TOOLS], ids=["runs", "states", "nodes", "tools"]
+    )
     def test_it_is_langgraph_s(self, start, program):
         """
-        Runs, chunks, errors, states and its use in a node are those of LangGraph's RemoteGraph.
+        Runs, chunks, errors, states, calls of tools, a stream that is left, and its use in a node
+        are those of LangGraph's RemoteGraph.
         """
         here, there = both_ways(start + program)
 

@@ -14,7 +14,7 @@ from tests.web.server import running
 from tests.web.waiting_app import waiting_application
 
 HERE = Path(__file__).parent / "node"
-LIMIT_S = 90
+LIMIT_S = 110
 NODE = shutil.which("node")
 
 pytestmark = pytest.mark.skipif(
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 FLOWS = {
-    "sdk": {"submit", "messages", "answer", "fail", "chat"},
+    "sdk": {*{"submit", "messages", "answer", "fail", "chat"}, *{"cut", "tools", "cancel"}},
     "react": {
-        *{"submit", "messages", "resume", "reload", "error", "cancel"},
+        *{"submit", "messages", "resume", "reload", "tools", "error", "cancel"},
         *{"join", "fork"},
     },
-    "sdk-react": {"submit", "messages", "resume", "reload", "error", "cancel"},
+    "sdk-react": {"submit", "messages", "resume", "reload", "tools", "error", "cancel"},
 }
 
 

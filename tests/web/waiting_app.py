@@ -1,4 +1,4 @@
-"""The graphs of `apps.py` and one that waits: its node ends with a `POST /open`."""
+"""The graphs of `apps.py` and two that wait: each `POST /open` lets one write on."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 from starlette.responses import Response
 
+from tests.clients.app import Words
 from tests.web import apps
 from tests.web.apps import Log, chain, first
 
@@ -19,7 +20,7 @@ def waiting_application(path: Path) -> Any:
         await opened.acquire()
         return {"log": ["waited"]}
 
-    graphs = {**apps.GRAPHS, "wait": chain(first, wait)}
+    graphs = {**apps.GRAPHS, "wait": chain(first, wait), "words": Words(opened).graph}
     served = apps.application(path, graphs=graphs)
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import * as sdk from "./sdk_flows.mjs";
 import * as hooks from "./hook_flows.mjs";
 
-const LIMIT_MS = 8_000;
+const LIMIT_MS = 30_000;
 const clients = { sdk: sdk.flows, react: hooks.current, "sdk-react": hooks.older };
 
 const [address, client, ...chosen] = process.argv.slice(2);

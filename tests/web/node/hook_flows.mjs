@@ -5,6 +5,7 @@ import { create } from "react-test-renderer";
 import { Client } from "@langchain/langgraph-sdk";
 import { useStream as useCurrent } from "@langchain/react";
 import { useStream as useOlder } from "@langchain/langgraph-sdk/react";
+import { ANSWER, CALL, QUESTION, open as write } from "./sdk_flows.mjs";
 
 const NEW = { foo: "a", log: ["input"] };
 const DONE = ["input", "first", "second"];
@@ -15,7 +16,7 @@ const print = console.error;
 console.error = (...parts) =>
   String(parts[0]).includes("react-test-renderer is deprecated") || print(...parts);
 
-const LIMIT_MS = 5_000;
+const LIMIT_MS = 20_000;
 
 const describe = ({ isLoading, isThreadLoading, values, interrupt, error }) =>
   JSON.stringify({ isLoading, isThreadLoading, values, interrupt, error: error && String(error) });
@@ -52,7 +53,7 @@ function open(useStream, options) {
 const settled = (stream) => !stream.isLoading && !stream.isThreadLoading;
 const clientOf = (address) => new Client({ apiUrl: address, apiKey: null });
 
-function flowsOf(useStream, { answer }) {
+function flowsOf(useStream, { answer, joining, submitted }) {
   const page = (address, assistantId, more = {}) =>
     open(useStream, { apiUrl: address, apiKey: null, assistantId, ...more });
 
@@ -108,6 +109,28 @@ function flowsOf(useStream, { answer }) {
     two.close();
   }
 
+  async function tools(address) {
+    // A call of a tool and an answer; the page is closed in mid-answer, and a new one joins.
+    let threadId;
+    const text = (stream) => stream.messages.at(-1)?.text ?? stream.messages.at(-1)?.content;
+    const options = joining();
+    const one = page(address, "words", { ...options, onThreadId: (id) => (threadId = id) });
+    await one.until((stream) => stream !== undefined);
+    one.stream.submit(QUESTION, submitted);
+    await write(address, 2);
+    await one.until((stream) => text(stream)?.startsWith("It rains"));
+    one.close();
+    const two = page(address, "words", { ...options, threadId });
+    await two.until((stream) => stream !== undefined);
+    await write(address, 2);
+    await two.until((stream) => settled(stream) && text(stream) === ANSWER);
+    const [asks] = two.stream.messages.filter((message) => message.tool_calls?.length > 0);
+    const { name, args } = asks.tool_calls[0];
+    assert.deepEqual({ name, args }, CALL);
+    assert.equal(two.stream.messages.length, 4);
+    two.close();
+  }
+
   async function error(address) {
     const one = page(address, "fail");
     await one.until((stream) => stream !== undefined);
@@ -136,7 +159,7 @@ function flowsOf(useStream, { answer }) {
     one.close();
   }
 
-  return { submit, messages, resume, reload, error, cancel };
+  return { submit, messages, resume, reload, tools, error, cancel };
 }
 
 /** A second page that opens a thread with a running run sees it end. */
@@ -173,10 +196,25 @@ async function fork(address) {
 }
 
 export const current = {
-  ...flowsOf(useCurrent, { answer: (stream, text) => stream.respond(text, { interruptId: stream.interrupt.id }) }),
+  ...flowsOf(useCurrent, {
+    answer: (stream, text) => stream.respond(text, { interruptId: stream.interrupt.id }),
+    joining: () => ({}),
+  }),
   join,
   fork,
 };
 export const older = flowsOf(useOlder, {
   answer: (stream, text) => stream.submit(undefined, { command: { resume: text } }),
+  // It knows its run from a storage of the browser, if there is one.
+  joining: () => {
+    globalThis.window = globalThis;
+    const kept = new Map();
+    const storage = {
+      getItem: (key) => kept.get(key) ?? null,
+      setItem: (key, value) => kept.set(key, value),
+      removeItem: (key) => kept.delete(key),
+    };
+    return { reconnectOnMount: () => storage };
+  },
+  submitted: { streamResumable: true, onDisconnect: "continue" },
 });

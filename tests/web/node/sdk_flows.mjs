@@ -84,4 +84,78 @@ async function chat(address) {
   await client.threads.delete(id);
 }
 
-export const flows = { submit, messages, answer, fail, chat };
+/** Let the graph "words" write some words of its answer. */
+export async function open(address, words = 1) {
+  for (let word = 0; word < words; word += 1) await fetch(`${address}/open`, { method: "POST" });
+}
+
+export const QUESTION = { messages: [{ id: "q", type: "human", content: "weather?" }] };
+export const ANSWER = "It rains in Bergen.";
+export const CALL = { name: "weather", args: { place: "Bergen" } };
+
+const textOf = ({ event, data }) =>
+  event === "messages" && data[0].id === "answers" && data[0].type === "AIMessageChunk" ? data[0].content : "";
+const argsOf = ({ event, data }) =>
+  event === "messages" ? (data[0].tool_call_chunks ?? []).map((one) => one.args).join("") : "";
+
+async function cut(address) {
+  // A call of a tool and an answer in pieces: cut in the middle, joined by the last event's id.
+  const client = clientOf(address);
+  const { thread_id: id } = await client.threads.create();
+  const made = { input: QUESTION, streamMode: ["messages-tuple"], streamResumable: true };
+  const { run_id: run } = await client.runs.create(id, "words", made);
+  await open(address, 2);
+  const parts = [];
+  const leave = new AbortController();
+  for await (const part of client.runs.joinStream(id, run, { signal: leave.signal })) {
+    parts.push(part);
+    if (textOf(part)) break;
+  }
+  leave.abort();
+  await open(address, 2);
+  const place = { lastEventId: parts.at(-1).id };
+  for await (const part of client.runs.joinStream(id, run, place)) parts.push(part);
+  assert.deepEqual(parts.map((part) => Number(part.id)), parts.map((_, index) => index + 1));
+  assert.deepEqual(JSON.parse(parts.map(argsOf).join("")), CALL.args);
+  assert.equal(parts.map(textOf).join(""), ANSWER);
+  const whole = [];
+  for await (const part of client.runs.joinStream(id, run, { lastEventId: "-1" })) whole.push(part);
+  assert.deepEqual(whole, parts);
+}
+
+async function tools(address) {
+  // The same by the streaming protocol: the SDK puts the messages together, and each word is
+  // written when the one before has been read.
+  const thread = clientOf(address).threads.stream({ assistantId: "words" });
+  const started = thread.run.start({ input: QUESTION });
+  const calls = [];
+  let text = "";
+  for await (const message of thread.messages) {
+    text = "";
+    if (message.node === "call") {
+      calls.push(...(await message.output).tool_calls);
+      await open(address);
+    }
+    for await (const piece of message.text) {
+      text += piece;
+      if (ANSWER.startsWith(text) && text !== ANSWER) await open(address);
+    }
+    if (text === ANSWER) break;
+  }
+  await started;
+  assert.deepEqual(calls.map(({ name, args }) => ({ name, args })), [CALL]);
+  assert.equal(text, ANSWER);
+  await thread.close();
+}
+
+async function cancel(address) {
+  const client = clientOf(address);
+  const { thread_id: id } = await client.threads.create();
+  const { run_id: run } = await client.runs.create(id, "sleep", { input: NEW });
+  for await (const part of client.runs.joinStream(id, run)) {
+    if (part.event === "values") await client.runs.cancel(id, run);
+  }
+  assert.equal((await client.runs.get(id, run)).status, "interrupted");
+}
+
+export const flows = { submit, messages, answer, fail, chat, cut, tools, cancel };
