@@ -19,8 +19,11 @@ KNOWN: dict[str, list[str]] = {"assistant_id": list(GRAPHS), "thread_id": ["t0",
 KNOWN["agent_id"] = KNOWN["graph_id"] = list(GRAPHS)
 NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id", "agent_id", "graph_id", "cron_id")
 MOST = 20
-LATER_S = 300
-"""Some runs in the background begin so late that a request can still cancel them."""
+LATER_S = 7200
+"""Some runs in the background begin later than the test lasts, so a request can still cancel them.
+
+On a thread of another graph a run that is due waits for ever, and so does a request that joins it.
+"""
 CHOICE = random.Random(1)
 ANSWERS: defaultdict[str, Counter[int]] = defaultdict(Counter)
 """Operation -> status -> how many answers; written to the file that SCHEMA_ANSWERS names."""
