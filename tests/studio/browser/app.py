@@ -107,7 +107,7 @@ async def write(_: Log) -> dict[str, Any]:
 
 async def linger(_: Log) -> dict[str, Any]:
     """Work for long enough to be seen at work on a busy machine."""
-    await anyio.sleep(8)
+    await anyio.sleep(3)
     return {"log": ["lingered"]}
 
 
