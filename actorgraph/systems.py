@@ -8,7 +8,7 @@ from actorgraph.api.batches.batch_results import BatchSummary, ThreadResult
 from actorgraph.api.batches.thread_batch import BlockingThreadBatch, ThreadBatch
 from actorgraph.api.system.prometheus import metrics_registry
 from actorgraph.api.system.run_arguments import RunArguments
-from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_handle import Run, RunEvents
 from actorgraph.api.system.run_search import RunPage, SystemOwner
 from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "RunArguments",
     "RunEvent",
+    "RunEvents",
     "RunPage",
     "ShardMap",
     "ShardedSystem",

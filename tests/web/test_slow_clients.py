@@ -101,3 +101,24 @@ async def test_a_client_that_goes_while_it_is_waited_for(policy):
     async with stood_before(client, when_full=policy, buffer=4) as run:
         client.leave()
         assert await run.wait() == "success"
+
+
+async def test_a_run_that_is_faster_than_its_response():
+    """
+    With "block" a run waits from the moment when its response is made: what it writes before the
+    server begins to send is not dropped.
+    """
+    client = Client()
+    graphs = {"g": in_a_row({"flood": flood})}
+    system = ActorSystem(graphs, saver=InMemorySaver(), keep_events_in_memory=RING)
+    with anyio.fail_after(PATIENCE_S):
+        async with system:
+            run = await system.start("g", "t", {"bar": []}, stream_mode="custom")
+            response = EventStream(run, client.request, when_full="block", buffer=4)
+            await settled()
+            assert run.status == "running"
+            await client.read(response)
+    told = client.events()
+
+    assert [data for name, data in told if name == "custom"] == list(range(EVENTS))
+    assert "gap" not in [name for name, _ in told]

@@ -12,7 +12,6 @@ from base64 import b64encode
 from binascii import a2b_base64
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -417,7 +416,9 @@ class SystemLine(msgspec.Struct, omit_defaults=True):
     unsynced: int = 0
 
 
-_KINDS: dict[str, type[Any]] = {t.__name__: t for t in (*SYSTEM_REQUESTS, Noted, Forgotten)}
+_KINDS: dict[str, msgspec.json.Decoder[SystemRecord]] = {
+    kind.__name__: msgspec.json.Decoder(kind) for kind in (*SYSTEM_REQUESTS, Noted, Forgotten)
+}
 _ENTRIES = msgspec.json.Decoder(SystemLine)
 
 
@@ -454,6 +455,6 @@ def decode_system_line(text: bytes, number: int) -> SystemRecord:
         if entry.line != number:
             msg = f"it has number {entry.line}, expected {number}"
             raise ValueError(msg)
-        return msgspec.json.decode(entry.said, type=_KINDS[entry.kind])
+        return _KINDS[entry.kind].decode(entry.said)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error

@@ -96,10 +96,13 @@ KEPT = "actorgraph.web"
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
-async def start_run(call: ApiCall) -> Run:
+async def start_run(call: ApiCall, began: Callable[[Run], None] | None = None) -> Run:
     """Start the run of a request, on the path's thread or on a new one.
 
     An invalid request is refused before anything is written.
+
+    Args:
+        began: called with the run as soon as it is accepted, before anything else is awaited.
     """
     body: bodies.RunBody = call.body
     assistant = await assistant_of(call, body.assistant_id)
@@ -115,11 +118,17 @@ async def start_run(call: ApiCall) -> Run:
         resume = call.server.system.resume
         start = partial(resume, name, thread_id, rest, answers=answers, **options)
     started: list[Run] = []
+
+    def note(run: Run) -> None:
+        started.append(run)
+        if began is not None:
+            began(run)
+
     try:
         if body.webhook is not None:
             call.server.webhooks.check(body.webhook, name_of(call.principal))
         thread, labelled = await _thread(call, thread_id, assistant)
-        work = partial(_start, call, thread, start, options["metadata"], started)
+        work = partial(_start, call, thread, start, options["metadata"], note)
         await shielded(work)  # not interruptible: a started run must be known here
         (run,) = started
         await check_kept(call.server.threads, call.server.saver, thread, run, labelled)
@@ -134,9 +143,9 @@ async def _start(
     thread: StoredThread,
     start: Callable[[], Awaitable[Run]],
     metadata: dict[str, Any],
-    started: list[Run],
+    note: Callable[[Run], None],
 ) -> None:
-    """Start a run with its webhook, and note it in `started`.
+    """Start a run with its webhook, and note it.
 
     Args:
         metadata: the run's; gets the id of a webhook.
@@ -146,9 +155,10 @@ async def _start(
         async with call.server.webhooks.armed(thread.thread_id, metadata, user=user) as armed:
             run = await start()
             armed(run)
+            note(run)
     else:
         run = await start()
-    started.append(run)
+        note(run)
     if thread.temporary:
         call.server.temporary.remove_after(run)
 

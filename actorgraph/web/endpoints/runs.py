@@ -108,22 +108,29 @@ async def wait(call: ApiCall) -> Response:
 async def stream(call: ApiCall) -> Response:
     """Start a run, and stream it."""
     body: bodies.RunBody = call.body
-    limits, run = call.server.limits, await start_run(call)
-    made = EventStream(
-        run,
-        call.request,
-        on_disconnect=body.on_disconnect,
-        stream_mode=modes_of(body.stream_mode),
-        subgraphs=body.stream_subgraphs,
-        buffer=limits.buffer,
-        buffer_bytes=limits.buffer_bytes,
-        when_full=limits.when_full,
-        lasts_s=limits.stream_s,
-        spans=spans_of(call, run),
-        messages="full",
-        **reauthorization(call, run),
-    )
-    return located(run, made)
+    limits, made = call.server.limits, list[EventStream]()
+
+    def read(run: Run) -> None:
+        # As soon as there is a run: it may not go on without its reader until the answer is sent.
+        made.append(
+            EventStream(
+                run,
+                call.request,
+                on_disconnect=body.on_disconnect,
+                stream_mode=modes_of(body.stream_mode),
+                subgraphs=body.stream_subgraphs,
+                buffer=limits.buffer,
+                buffer_bytes=limits.buffer_bytes,
+                when_full=limits.when_full,
+                lasts_s=limits.stream_s,
+                spans=spans_of(call, run),
+                messages="full",
+                **reauthorization(call, run),
+            )
+        )
+
+    run = await start_run(call, read)
+    return located(run, made[0])
 
 
 async def batch(call: ApiCall) -> list[response_types.Run]:

@@ -204,13 +204,16 @@ class ThreadStream(Response):
         modes = said.get("stream_mode") if self._chunks else ()
         return frames(
             run,
+            run.events(
+                after,
+                buffer=limits.buffer,
+                buffer_bytes=limits.buffer_bytes,
+                when_full=limits.when_full,
+            ),
             EventTranslator(
                 modes, subgraphs=bool(said.get("subgraphs")), spans=spans_of(self._call, run)
             ),
             after,
-            buffer=limits.buffer,
-            buffer_bytes=limits.buffer_bytes,
-            when_full=limits.when_full,
             prefix=f"{run.id}.",
             reauthorize=partial(ask_again, self._call, run),
         )

@@ -32,7 +32,7 @@ from actorgraph.internals import (
     shielded,
 )
 from actorgraph.internals import log_event as event
-from actorgraph.systems import Run, RunEvent
+from actorgraph.systems import Run, RunEvent, RunEvents
 from actorgraph.web.http.access import REAUTHORIZE_S
 from actorgraph.web.http.event_translator import SAME, EventTranslator
 from actorgraph.web.http.jsonable import dumps, encode_plain
@@ -266,14 +266,15 @@ class EventStream(Response):
         self._translator = EventTranslator(
             stream_mode, subgraphs=subgraphs, spans=spans, compact=messages == "compact"
         )
-        self._buffer = buffer
-        self._buffer_bytes = buffer_bytes
-        self._when_full: WhenFull = when_full
         self._ping_s = checked_seconds("ping_s", ping_s)
         self._lasts_s = checked_limit("lasts_s", lasts_s)
         self._after = offset_of(request.headers.get("last-event-id", last_event_id))
         self._reauthorize = reauthorize
         self._reauthorize_s = checked_seconds("reauthorize_s", reauthorize_s)
+        # Now, not when the server sends: a run that waits for its reader ("block") would go on
+        # until then, and drop events that nobody has read.
+        bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
+        self._events = run.events(self._after, **bounds, when_full=when_full)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects.
@@ -282,6 +283,7 @@ class EventStream(Response):
         stream, and stops at that.
         """
         if await _is_over(self._run, self._after):
+            self._events.close()
             await Response(status_code=204, headers=dict(self.headers))(scope, receive, send)
             return
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -290,11 +292,9 @@ class EventStream(Response):
             if scope["method"] == "HEAD"
             else frames(
                 self._run,
+                self._events,
                 self._translator,
                 self._after,
-                buffer=self._buffer,
-                buffer_bytes=self._buffer_bytes,
-                when_full=self._when_full,
                 reauthorize=self._reauthorize,
             )
         )
@@ -313,6 +313,7 @@ class EventStream(Response):
                 reauthorize_s=self._reauthorize_s,
             )
         finally:  # servers and middleware may cancel the request of a disconnected client
+            self._events.close()
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
 
@@ -344,26 +345,23 @@ async def _no_parts() -> AsyncGenerator[bytes]:
 
 async def frames(
     run: Run,
+    events: RunEvents,
     translator: EventTranslator,
     after: int,
     *,
-    buffer: int,
-    buffer_bytes: int,
-    when_full: WhenFull,
     prefix: str = "",
     reauthorize: Reauthorize | None = None,
 ) -> AsyncGenerator[bytes]:
     """Encode the events of a run after an offset as server-sent events.
 
     Args:
+        events: those after the offset; closed at the end.
         prefix: of the events' ids.
         reauthorize: called when the run begins, which may be long after the request.
     Raises:
         AccessRevoked: `reauthorize` raised it.
-        SlowReaderError: `when_full` is "close", and the client is too far behind.
+        SlowReaderError: `when_full` of `events` is "close", and the client is too far behind.
     """
-    bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
-    events = run.events(after, **bounds, when_full=when_full)
     seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
     part = _Part()
     try:
