@@ -129,7 +129,12 @@ async def stream(call: ApiCall) -> Response:
             )
         )
 
-    run = await start_run(call, read)
+    try:
+        run = await start_run(call, read)
+    except BaseException:
+        for response in made:
+            response.close()
+        raise
     return located(run, made[0])
 
 

@@ -276,6 +276,10 @@ class EventStream(Response):
         bounds = {"buffer": buffer, "buffer_bytes": buffer_bytes}
         self._events = run.events(self._after, **bounds, when_full=when_full)
 
+    def close(self) -> None:
+        """Let go of the run's events: of a response that is not going to be sent."""
+        self._events.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects.
 
