@@ -32,6 +32,8 @@ from actorgraph.web.http.problems import NotFound
 
 TITLE = "title"
 """The key of a thread's metadata for its name in the studio."""
+STREAM = "stream?stream_mode=signals"
+"""The stream that a page follows: it reads what it shows of the state from the server's pages."""
 
 
 def address_of(call: StudioCall, thread_id: str) -> str:
@@ -85,7 +87,7 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
         return context
     return context | {
         **_talk_context(call, entry, state, is_head=is_head),
-        "stream": f"{call.root}/api/threads/{part(entry.thread_id)}/stream" if graph else "",
+        "stream": f"{call.root}/api/threads/{part(entry.thread_id)}/{STREAM}" if graph else "",
         "picture": _picture(graph),
         "state": None if state is None else await _view(call, entry, state, is_head=is_head),
         "edited": call.form if call.problem and "values" in call.form else {},

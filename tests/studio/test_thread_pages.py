@@ -19,6 +19,16 @@ def step_of(html, text):
     return next(found for found, row in rows if text in row)
 
 
+async def test_a_page_follows_signals(place):
+    """
+    The stream that a thread's page follows is that of signals, which carries no values.
+    """
+    await place.ran("steps", "one")
+
+    followed = re.findall(r'data-stream="([^"]*)"', await place.get("/threads/one"))
+    assert followed == ["/api/threads/one/stream?stream_mode=signals"]
+
+
 class TestTheList:
     async def test_threads_are_listed_with_graph_and_status(self, place):
         """

@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from actorgraph import ActorSystem, InMemorySaver
+from actorgraph import ActorSystem, InMemorySaver, interrupt
 from actorgraph.web import GraphRoutes
 from actorgraph.web.endpoints.state_updates import WAITING_MAX, StateUpdates
 from actorgraph.web.stream_protocol.event_numbers import first_numbers, number_of
@@ -182,6 +182,46 @@ async def test_a_thread_is_read_on_where_its_run_is_taken_up(resumable):
 
     assert early == ["gap", "values", "metadata"]
     assert told[-2:] == ["updates", "end"]
+
+
+def failing(_: Any) -> Any:
+    """A node that fails."""
+    raise ValueError("secret of the node")
+
+
+def asking(_: Any) -> Any:
+    """A node with a question."""
+    return {"bar": [interrupt("secret of the question")]}
+
+
+class TestSignals:
+    @pytest.mark.parametrize(
+        ("last", "state"), [(writer("b"), "done"), (failing, "failed"), (asking, "waiting")]
+    )
+    async def test_signals_have_no_values(self, last, state):
+        """
+        Mode `signals` says what happened, by the names and states of tasks, and no value of it.
+        """
+        client, graph = Client(), in_a_row({"a": writer("a"), "b": last})
+        modes = ("values", "updates", "tasks", "checkpoints")
+        client.scope |= {"path": "/threads/t/stream", "query_string": b"stream_mode=signals"}
+        async with ActorSystem({"g": graph}, saver=InMemorySaver()) as system:
+            routes = GraphRoutes(system)
+            with anyio.fail_after(PATIENCE_S):
+                first = await system.start("g", "t", {"bar": ["secret"]}, stream_mode=modes)
+                await first.wait()
+                client.scope["headers"] = [(b"last-event-id", f"{first.id}.0".encode())]
+                async with anyio.create_task_group() as group:
+                    group.start_soon(routes, client.scope, client.receive, client.send)
+                    await client.hears("event: end")
+                    client.leave()
+
+        told = client.events()
+        tasks = [(one["name"], one["state"]) for name, one in told if name == "tasks"]
+        assert tasks == [("a", "running"), ("a", "done"), ("b", "running"), ("b", state)]
+        assert all(one == {} for name, one in told if name in {*modes} - {"tasks"})
+        assert {name for name, _ in told} >= {*modes}
+        assert "secret" not in client.text.partition("event: error")[0]
 
 
 class TestStateUpdates:

@@ -86,7 +86,7 @@
       }
     }
 
-    return { hear: hear, settle: settle };
+    return { hear: hear, settle: settle, drop: remove };
   }
 
   let isAtEnd = true;
@@ -152,15 +152,14 @@
     source.addEventListener("tasks", function (event) {
       const task = parsed(event);
       if (!task || !task.name) return;
-      if (task.error) mark(task.name, "failed");
-      else if (task.interrupts && task.interrupts.length) mark(task.name, "waiting");
-      else if ("result" in task) mark(task.name, "done");
-      else mark(task.name, "running");
+      mark(task.name, task.state);
       refresh();
     });
     function message(event) { written.hear(parsed(event)); }
     source.addEventListener("messages", message);
-    source.addEventListener("messages-tuple", message);
+    source.addEventListener("messages/dropped", function (event) {
+      for (const id of (parsed(event) || {}).ids || []) written.drop(id);
+    });
     for (const kind of ["values", "updates", "custom", "checkpoints", "gap"]) {
       source.addEventListener(kind, refresh);
     }

@@ -33,16 +33,21 @@ from actorgraph.web.http.event_responses import (
     offset_of,
     send_parts,
 )
+from actorgraph.web.http.event_signals import SignalTranslator
 from actorgraph.web.http.event_translator import EventTranslator
 from actorgraph.web.http.jsonable import to_plain
 from actorgraph.web.http.problems import NotFound, Unprocessable
 from actorgraph.web.registries.thread_registry import StoredThread
 
-MODES = ("run_modes", "lifecycle", "state_update")
+MODES = ("run_modes", "signals", "lifecycle", "state_update")
 
 
 class StreamQuery(Struct):
-    """Stream modes, with commas or as a JSON list: run_modes (default), lifecycle, state_update.
+    """Stream modes, with commas or as a JSON list; run_modes is the default.
+
+    run_modes: all that the runs stream; signals: the same without values, of the main graph: `{}`,
+    or a task's id, name and state, and messages in their compact form; lifecycle: the begin and end
+    of runs only; state_update: states that clients update.
 
     `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
     """
@@ -103,8 +108,9 @@ class ThreadStream(Response):
     """The events of all runs of a thread, as `text/event-stream`.
 
     Args:
-        modes: "run_modes" for all that the runs stream, "lifecycle" for their begin and end only;
-            "state_update" for states that clients update through this server.
+        modes: "run_modes" for all that the runs stream, "signals" for the same without values,
+            "lifecycle" for the begin and end of runs only; "state_update" for states that clients
+            update through this server.
     """
 
     media_type = "text/event-stream"
@@ -116,7 +122,8 @@ class ThreadStream(Response):
         self._server = call.server
         self._thread = thread
         self._chunks = "run_modes" in modes
-        self._runs = self._chunks or "lifecycle" in modes
+        self._signals = "signals" in modes and not self._chunks
+        self._runs = self._chunks or self._signals or "lifecycle" in modes
         self._updates = "state_update" in modes
         self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
 
@@ -158,7 +165,7 @@ class ThreadStream(Response):
             missed, shown = await self._missed(), ShownRuns()
             if self._seen and not missed:
                 yield frame("gap", {"from": None, "to": None})
-                yield frame("values", to_plain(await self._values()))
+                yield frame("values", {} if self._signals else to_plain(await self._values()))
             for run, after in missed if self._runs else ():
                 shown.is_new(run)
                 await ask_again(self._call, run)
@@ -200,8 +207,7 @@ class ThreadStream(Response):
         return [(one, after.get(one.id, 0)) for one in turns if not hides(one.graph)]
 
     def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
-        said, limits = run.metadata.get(KEPT, {}), self._server.limits
-        modes = said.get("stream_mode") if self._chunks else ()
+        limits = self._server.limits
         return frames(
             run,
             run.events(
@@ -210,12 +216,20 @@ class ThreadStream(Response):
                 buffer_bytes=limits.buffer_bytes,
                 when_full=limits.when_full,
             ),
-            EventTranslator(
-                modes, subgraphs=bool(said.get("subgraphs")), spans=spans_of(self._call, run)
-            ),
+            self._translator(run),
             after,
             prefix=f"{run.id}.",
             reauthorize=partial(ask_again, self._call, run),
+        )
+
+    def _translator(self, run: Run) -> EventTranslator:
+        if self._signals:
+            return SignalTranslator()
+        said = run.metadata.get(KEPT, {})
+        return EventTranslator(
+            said.get("stream_mode") if self._chunks else (),
+            subgraphs=bool(said.get("subgraphs")),
+            spans=spans_of(self._call, run),
         )
 
     async def _values(self) -> object:

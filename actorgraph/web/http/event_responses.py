@@ -461,7 +461,7 @@ class _Part:
 async def told_of(translator: EventTranslator, event: RunEvent) -> list[tuple[str, Any]]:
     """Return a translator's events for an event of a run; of a large one beside the loop."""
     namespace, kind, data = event.namespace, event.kind, event.data
-    if kind not in _WHOLE_STATES or not is_large(data):
+    if not translator.has_values or kind not in _WHOLE_STATES or not is_large(data):
         return translator.events(namespace, kind, data)
     return await beside(lambda: translator.events(namespace, kind, data))
 

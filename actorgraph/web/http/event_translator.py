@@ -63,7 +63,10 @@ class EventTranslator:
 
     Attributes:
         is_stateful: whether the events of a chunk depend on earlier chunks.
+        has_values: whether its events have whole states, which take long to translate.
     """
+
+    has_values = True
 
     def __init__(
         self,
