@@ -126,7 +126,8 @@ async def test_a_run_that_is_taken_up_behind_a_later_one_is_shown(protocol):
         async with system_over(saver, Turnstile()) as one:
             late = await one.start("g", "t", {"bar": []}, delay_s=0.1, stream_mode="updates")
             assert late.waits_for_time
-        await anyio.sleep((late.due_at - datetime.now(UTC)).total_seconds() + 0.01)
+        left_s = (late.due_at - datetime.now(UTC)).total_seconds()
+        await anyio.sleep(max(0.0, left_s) + 0.01)
         async with system_over(saver, slow := Turnstile()) as two:
             now = await two.start("g", "t", {"bar": []}, if_busy="enqueue", stream_mode="updates")
             client = subscriber(now, protocol=protocol)
@@ -182,6 +183,41 @@ async def test_a_thread_is_read_on_where_its_run_is_taken_up(resumable):
 
     assert early == ["gap", "values", "metadata"]
     assert told[-2:] == ["updates", "end"]
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize("resumable", [True, False])
+@pytest.mark.parametrize("protocol", [True, False])
+async def test_a_stream_ends_when_its_run_leaves_the_server(protocol, resumable):
+    """
+    A stream of a thread whose run was taken over by another server ends; the client that connects
+    again, to the same server, gets the run's rest and end.
+    """
+    saver, taken_over = InMemorySaver(), Turnstile({"bar": ["b"]})
+    with anyio.fail_after(PATIENCE_S):
+        async with system_over(saver, slow := Turnstile()) as first:
+            run = await first.start(
+                "g", "t", {"bar": []}, resumable=resumable, stream_mode="updates"
+            )
+            routes, client = GraphRoutes(first), subscriber(run, protocol=protocol)
+            async with system_over(saver, taken_over) as second:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(routes, client.scope, client.receive, client.send)
+                    await slow.entered.wait()
+                    await client.hears("running" if protocol else "updates")
+                    await first._drop_lease(first._host)  # noqa: SLF001 - as when it stood
+                    await second.recover()
+                    await taken_over.entered.wait()
+                    slow.out.set()
+                again = subscriber(run, protocol=protocol)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(routes, again.scope, again.receive, again.send)
+                    taken_over.out.set()
+                    await again.hears("completed" if protocol else "event: end")
+                    again.leave()
+
+    assert client.ended
+    assert ("completed" in client.text, "event: end" in client.text) == (False, False)
 
 
 def failing(_: Any) -> Any:

@@ -1,7 +1,8 @@
 """ThreadStream: all runs of a thread as one stream of server-sent events.
 
-It ends with the client's disconnect or the server's drain. Event ids are `<run>.<offset>`: a client
-that reconnects gets the rest of that run and the runs started since, then new ones.
+It ends with the client's disconnect, the server's drain, or with a run that leaves this process, as
+one does whose lease was lost. Event ids are `<run>.<offset>`: a client that reconnects gets the
+rest of that run and the runs started since, then new ones.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -125,6 +126,7 @@ class ThreadStream(Response):
         self._signals = "signals" in modes and not self._chunks
         self._runs = self._chunks or self._signals or "lifecycle" in modes
         self._updates = "state_update" in modes
+        self._has_left = False
         self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,6 +174,8 @@ class ThreadStream(Response):
                 async with aclosing(self._of(run, after)) as parts:
                     async for part in parts:
                         yield part
+                if self._has_left:
+                    return
             async for run in coming:
                 if not shown.is_new(run) or self._call.hides(run.graph):
                     continue
@@ -182,7 +186,7 @@ class ThreadStream(Response):
                 async with aclosing(self._of(run, 0)) as parts:
                     async for part in parts:
                         yield part
-                if system.statistics().draining is not None:
+                if self._has_left or system.statistics().draining is not None:
                     return
             yield frame("drain", to_plain({"reason": system.statistics().draining}))
         finally:
@@ -206,9 +210,9 @@ class ThreadStream(Response):
         turns = in_turn(runs, begin)
         return [(one, after.get(one.id, 0)) for one in turns if not hides(one.graph)]
 
-    def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
-        limits = self._server.limits
-        return frames(
+    async def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
+        limits, translator = self._server.limits, self._translator(run)
+        parts = frames(
             run,
             run.events(
                 after,
@@ -216,11 +220,15 @@ class ThreadStream(Response):
                 buffer_bytes=limits.buffer_bytes,
                 when_full=limits.when_full,
             ),
-            self._translator(run),
+            translator,
             after,
             prefix=f"{run.id}.",
             reauthorize=partial(ask_again, self._call, run),
         )
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+        self._has_left = translator.has_left  # its rest comes to those who connect again
 
     def _translator(self, run: Run) -> EventTranslator:
         if self._signals:

@@ -64,6 +64,7 @@ class EventTranslator:
     Attributes:
         is_stateful: whether the events of a chunk depend on earlier chunks.
         has_values: whether its events have whole states, which take long to translate.
+        has_left: whether the events ended without the run's end: it goes on elsewhere, or later.
     """
 
     has_values = True
@@ -88,6 +89,7 @@ class EventTranslator:
         follows = "messages" in self._modes or drops
         self._attempts = MessageAttempts() if follows else None
         self.is_stateful = follows or self._spans is not None
+        self.has_left = False
         self._subgraphs = subgraphs
         self._messages: dict[str, Any] = {}
         self._values_due = False
@@ -142,6 +144,7 @@ class EventTranslator:
             return found
         if mode not in _CHUNKS:
             self._values_due |= mode == "gap"
+            self.has_left |= mode == "drain"
             if mode == "gap" and self._compact is not None:
                 self._compact.restart()
             return [(mode, to_plain(_shown(mode, chunk)))]

@@ -50,10 +50,14 @@ class WireTranslator:
 
     Args:
         graph: the name of the run's graph.
+
+    Attributes:
+        has_left: whether the events ended without the run's end: it goes on elsewhere, or later.
     """
 
     def __init__(self, graph: str) -> None:
         self._graph = graph
+        self.has_left = False
         self._messages = MessageEvents()
         self._held: dict[Namespace, Any] = {}
         self._asked: set[str] = set()
@@ -72,7 +76,7 @@ class WireTranslator:
                 task = data["task"] if kind == "retry" else None
                 found += _of_messages(self._messages.begin_attempt(task))
             case "gap" | "drain":
-                pass
+                self.has_left |= kind == "drain"
             case "values":
                 found += self._values(namespace, data)
             case "updates":

@@ -1,9 +1,9 @@
 """The event streams of the streaming protocol: one thread's runs, filtered, numbered, resumable.
 
 Each connection is one subscription (`EventStreamRequest`); it stays open over any number of runs
-and ends with the client's disconnect or the server's drain. Events have an id and a number
-(`seq`); a client that reconnects sends the newest number that it has as `since`, and events that
-come again have the same ids.
+and ends with the client's disconnect, the server's drain, or a run that leaves this process, as one
+does whose lease was lost. Events have an id and a number (`seq`); a client that reconnects sends
+the newest number that it has as `since`, and events that come again have the same ids.
 """
 
 import time
@@ -98,6 +98,8 @@ async def subscribed_events(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield the events of a subscription as the protocol's JSON, and wait for more.
 
+    Ends when the system drains, or a run leaves it without an end.
+
     Raises:
         SlowReaderError: the reader is too far behind, and `Limits.when_full` is "close".
         AccessRevoked: the principal may not read the thread any more.
@@ -105,9 +107,12 @@ async def subscribed_events(
     chosen = Filter(wanted)
     async with aclosing(_runs(call, wanted.since)) as runs:
         async for place in runs:
-            async with aclosing(_of_run(call, place, chosen)) as events:
+            translator = WireTranslator(place.run.graph)
+            async with aclosing(_of_run(call, place, chosen, translator)) as events:
                 async for event in events:
                     yield event
+            if translator.has_left:  # its rest comes to those who connect again
+                return
 
 
 async def _runs(call: ApiCall, since: int | None) -> AsyncGenerator[RunInThread]:
@@ -175,11 +180,10 @@ async def first_number(call: ApiCall, run: Run) -> int:
 
 
 async def _of_run(
-    call: ApiCall, place: RunInThread, chosen: Filter
+    call: ApiCall, place: RunInThread, chosen: Filter, translator: WireTranslator
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield a run's events that the subscription takes, and the client doesn't have."""
     limits, run = call.server.limits, place.run
-    translator = WireTranslator(run.graph)
     # From the beginning also for a client that has a part: the blocks of messages are made of all
     # the pieces, and an event has the same number each time only if the events before it were seen.
     events = run.events(
