@@ -124,9 +124,9 @@ def numbered(text: str) -> list[tuple[str, str, Any]]:
     return [(b.get("id", ""), b["event"], json.loads(b["data"])) for b in blocks]
 
 
-async def read(run: Any, after: str) -> list[tuple[str, str, Any]]:
+async def read(run: Any, after: str, **options: Any) -> list[tuple[str, str, Any]]:
     client = Client(last_event_id=after)
-    await client.read(EventStream(run, client.request))
+    await client.read(EventStream(run, client.request, **options))
     return numbered(client.text)
 
 
@@ -155,9 +155,10 @@ async def told(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         await system.__aexit__(None, None, None)
 
 
+@pytest.mark.parametrize("form", ["compact", "full"])
 @pytest.mark.parametrize("attempts", CALLS.values(), ids=CALLS)
-async def test_a_page_has_the_messages_of_the_last_attempt_alone(told, attempts):
-    """Wherever a page reconnects, what failed attempts wrote is gone from it."""
+async def test_a_page_has_the_messages_of_the_last_attempt_alone(told, attempts, form):
+    """Wherever a page reconnects, what failed attempts wrote is gone from it, in both forms."""
     run, expected = await told(attempts), dict[str, str]()
     for name, text in attempts[-1]:
         expected[name] = expected.get(name, "") + text
@@ -166,10 +167,19 @@ async def test_a_page_has_the_messages_of_the_last_attempt_alone(told, attempts)
     assert "retry" not in [name for _, name, _ in whole]
     for cut in range(len(whole)):
         page = Page()
-        rest = await read(run, whole[cut][0])
+        rest = await read(run, whole[cut][0], messages=form)
         for _, name, data in [*whole[: cut + 1], *rest]:
             page.take(name, data)
         assert page.texts == expected, cut
+
+
+async def test_langgraphs_clients_get_events_that_they_know(told):
+    """The form for LangGraph's clients has the pieces of all attempts, and no event of ours."""
+    run = await told(CALLS["two failures"])
+    names = {name for _, name, _ in await read(run, "", messages="langgraph")}
+
+    assert "messages" in names
+    assert not names & {"retry", "messages/dropped"}
 
 
 @pytest.mark.parametrize("kept", [3, 4, 5, 6, 7, 8])

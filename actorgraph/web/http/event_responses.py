@@ -232,7 +232,8 @@ class EventStream(Response):
         messages: the form of the events of messages. "compact" (default): the first piece of a
             message as `[message, metadata]`, and later ones that add text alone as
             `{"content": ...}`, with its `id` if the event before was of another message.
-            "full": each piece as `[message, metadata]`.
+            "full": each piece as `[message, metadata]`. "langgraph": likewise, for LangGraph's
+            clients, which don't know `messages/dropped`.
     Raises:
         InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
     """
@@ -256,7 +257,7 @@ class EventStream(Response):
         spans: SpanEvents | None = None,
         reauthorize: Reauthorize | None = None,
         reauthorize_s: float = REAUTHORIZE_S,
-        messages: Literal["compact", "full"] = "compact",
+        messages: Literal["compact", "full", "langgraph"] = "compact",
     ) -> None:
         check_reading(0, buffer, when_full, buffer_bytes)
         super().__init__(headers={**HEADERS, FORM: "compact"} if messages == "compact" else HEADERS)
@@ -264,7 +265,11 @@ class EventStream(Response):
         self._run = run
         self._cancels = on_disconnect == "cancel"
         self._translator = EventTranslator(
-            stream_mode, subgraphs=subgraphs, spans=spans, compact=messages == "compact"
+            stream_mode,
+            subgraphs=subgraphs,
+            spans=spans,
+            compact=messages == "compact",
+            tells_drops=messages != "langgraph",
         )
         self._ping_s = checked_seconds("ping_s", ping_s)
         self._lasts_s = checked_limit("lasts_s", lasts_s)

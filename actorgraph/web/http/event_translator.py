@@ -13,7 +13,7 @@ from actorgraph.internals import LANGCHAIN_EVENT_MODES as MODES
 from actorgraph.internals import STREAM_MODES, Namespace, SpanEvents, StreamEvent
 from actorgraph.web.http.jsonable import to_plain
 from actorgraph.web.http.message_attempts import MessageAttempts
-from actorgraph.web.http.message_pieces import CompactMessages, PlainPieces
+from actorgraph.web.http.message_pieces import CompactMessages, PlainPieces, dropped
 from actorgraph.web.http.problems import Unprocessable, public_reason, public_text
 
 RETRY = "retry"
@@ -60,6 +60,8 @@ class EventTranslator:
         subgraphs: whether to send chunks of subgraphs.
         spans: makes the events of mode "events"; without it that mode has none.
         compact: whether the chunks of messages are sent in the form of `CompactMessages`.
+        tells_drops: whether the client is told which messages are no more: an event of ours, which
+            LangGraph's clients don't know. The compact form always does.
 
     Attributes:
         is_stateful: whether the events of a chunk depend on earlier chunks.
@@ -76,6 +78,7 @@ class EventTranslator:
         subgraphs: bool,
         spans: SpanEvents | None = None,
         compact: bool = False,
+        tells_drops: bool = False,
     ) -> None:
         wanted = _SAME_AND_TUPLES if modes is None else modes
         if compact:
@@ -85,7 +88,8 @@ class EventTranslator:
         self._compact = CompactMessages() if compact else None
         self._spans = spans if EVENTS in self._modes else None
         self._begun = False
-        drops = compact and "messages-tuple" in self._modes
+        drops = (compact or tells_drops) and "messages-tuple" in self._modes
+        self._tells_drops = drops
         follows = "messages" in self._modes or drops
         self._attempts = MessageAttempts() if follows else None
         self.is_stateful = follows or self._spans is not None
@@ -136,7 +140,9 @@ class EventTranslator:
     def _drop(self, gone: Sequence[str]) -> list[tuple[str, Any]]:
         for one in gone:
             self._messages.pop(one, None)
-        return [] if self._compact is None else self._compact.drop(gone)
+        if self._compact is not None:
+            return self._compact.drop(gone)
+        return dropped(gone) if self._tells_drops else []
 
     def _chunk_events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
         found = self._drop(self._gone(mode, chunk))

@@ -58,6 +58,11 @@ class _Begun(NamedTuple):
     metadata: Any
 
 
+def dropped(ids: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the events, `(name, data)`, that say which messages are no more."""
+    return [("messages/dropped", {"ids": [*ids]})] if ids else []
+
+
 class CompactMessages:
     """The compact form of messages for one client; see the module's docstring."""
 
@@ -73,7 +78,7 @@ class CompactMessages:
         """Return the events, `(name, data)`, for messages that are no more."""
         for one in ids:  # also one that is written anew with its id: its text begins anew
             self._said.pop(one, None)
-        return [("messages/dropped", {"ids": [*ids]})] if ids else []
+        return dropped(ids)
 
     def events(self, piece: PlainPiece, below: str) -> list[tuple[str, Any]]:
         """Return the events, `(name, data)`, for a piece or a whole message.
