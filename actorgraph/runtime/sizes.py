@@ -71,7 +71,7 @@ def _parts_of(part: Any, kind: type) -> Any:
 
 @lru_cache(maxsize=256)
 def _looks_into(kind: type) -> Callable[[Any], Any]:
-    """What finds the parts of a class's objects.
+    """Choose the function that finds the parts of a class's objects.
 
     The class is asked, and once: an object of pydantic's takes microseconds to say that it has no
     `nbytes`, and each chunk of a model's answer is one.

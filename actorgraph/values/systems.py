@@ -445,7 +445,7 @@ class RunEvent(msgspec.Struct, frozen=True):
         offset: counts from 1; pass it to `events(after=)` to continue behind it.
         kind: a stream mode ("values", "updates", "messages", "custom" ...), or one of
             "metadata" (an attempt begins: run_id, attempt), "retry" (a task begins anew, and its
-            messages so far are no more: task, node, attempt; only with mode "messages"), "gap"
+            messages so far are dropped: task, node, attempt; only with mode "messages"), "gap"
             (events were missed: from, to, reason; a full "values" follows), "drain" (the system
             closes; the run goes on later),
             "error" (error, message), "end" (status, reason).

@@ -5,7 +5,7 @@ def missing_events(after: int, following: int | None) -> dict[str, int | None]:
     """Return the range of missed events, as a "gap" event has it: `from` and `to`.
 
     `to` is None if nobody knows how many were missed: the next event isn't known, or its number
-    doesn't come after those of the reader, which counted events that are no more.
+    doesn't come after those of the reader, which counted events that are gone.
 
     Args:
         after: offset of the last event that the reader has, or counts from.

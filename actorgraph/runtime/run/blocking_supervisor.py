@@ -108,7 +108,7 @@ class BlockingSupervisor(Supervisor):
         self._helped: dict[TaskId, tuple[NodeActor, Stepper[Any]]] = {}
         self._lock = threading.Lock()
         self._helpers = self._ended = 0
-        self._watched = self._starting = False
+        self._watched = False
         self._elsewhere = self._environment.live is not None or self._timer is not None
 
     # --- in the calling thread ---

@@ -3,7 +3,7 @@
 Pure: chunks of a run in, `(name, data)` out, in order. Mode `messages` sends the metadata of a
 message once, the message so far at each chunk, and the whole message; mode `messages-tuple` sends
 each chunk alone; the compact form says a message's fields once (`message_pieces`). Of messages
-that are no more (`message_attempts`) the compact form says so; for mode `messages` they begin anew.
+that are dropped (`message_attempts`) the compact form says so; for mode `messages` they begin anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from actorgraph.web.http.message_pieces import CompactMessages, PlainPieces, dro
 from actorgraph.web.http.problems import Unprocessable, public_reason, public_text
 
 RETRY = "retry"
-"""An event of the run that clients don't get: it says which messages are no more."""
+"""An event of the run that clients don't get: it says which messages are dropped."""
 EVENTS = "events"
 """The mode of LangChain's events, which are made of the chunks of other modes."""
 
@@ -60,7 +60,7 @@ class EventTranslator:
         subgraphs: whether to send chunks of subgraphs.
         spans: makes the events of mode "events"; without it that mode has none.
         compact: whether the chunks of messages are sent in the form of `CompactMessages`.
-        tells_drops: whether the client is told which messages are no more: an event of ours, which
+        tells_drops: whether the client is told which messages are dropped: an event of ours, which
             LangGraph's clients don't know. The compact form always does.
 
     Attributes:
@@ -126,7 +126,7 @@ class EventTranslator:
             self._join(chunk[0])
 
     def _gone(self, mode: str, chunk: Any) -> list[str]:
-        """Return the messages that are no more since an event."""
+        """Return the messages that are dropped since an event."""
         if self._attempts is None:
             return []
         if mode == "messages":

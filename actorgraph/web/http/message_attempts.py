@@ -1,8 +1,8 @@
-"""Which messages of a run are no more: those of attempts that didn't end, once more is known.
+"""Which messages of a run are dropped: those of attempts that didn't end, once more is known.
 
 A run begins anew after its process died, a task when its node's policy says so. Pure.
 
-| event of the run | messages that are no more |
+| event of the run | messages that are dropped |
 |---|---|
 | `retry` of a task | all of this task, none of those below it |
 | a message of a task, after the run or a task around it began anew | all of this task before |
@@ -47,7 +47,7 @@ class MessageAttempts:
             one.stale = True
 
     def begin_task(self, task: str) -> list[str]:
-        """Note that a task begins anew; returns the messages that are no more."""
+        """Note that a task begins anew; returns the messages that are dropped."""
         for name, one in self._written.items():
             if name.startswith(f"{task}|"):
                 one.stale = True
@@ -55,7 +55,7 @@ class MessageAttempts:
         return [] if own is None else [*own.ids]
 
     def note(self, identifier: str, metadata: Any) -> list[str]:
-        """Note a message, or a piece of one; returns the messages that are no more.
+        """Note a message, or a piece of one; returns the messages that are dropped.
 
         They may contain the message itself, if it is written anew with its id.
         """

@@ -59,7 +59,7 @@ class _Begun(NamedTuple):
 
 
 def dropped(ids: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return the events, `(name, data)`, that say which messages are no more."""
+    """Return the events, `(name, data)`, that say which messages are dropped."""
     return [("messages/dropped", {"ids": [*ids]})] if ids else []
 
 
@@ -75,7 +75,7 @@ class CompactMessages:
         self._said.clear()
 
     def drop(self, ids: Sequence[str]) -> list[tuple[str, Any]]:
-        """Return the events, `(name, data)`, for messages that are no more."""
+        """Return the events, `(name, data)`, for messages that are dropped."""
         for one in ids:  # also one that is written anew with its id: its text begins anew
             self._said.pop(one, None)
         return dropped(ids)
