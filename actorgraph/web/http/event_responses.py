@@ -233,7 +233,7 @@ class EventStream(Response):
             message as `[message, metadata]`, and later ones that add text alone as
             `{"content": ...}`, with its `id` if the event before was of another message.
             "full": each piece as `[message, metadata]`. "langgraph": likewise, for LangGraph's
-            clients, which don't know the event "messages/dropped".
+            clients, to which dropped messages are not told.
     Raises:
         InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
     """
