@@ -176,7 +176,7 @@ async def test_a_page_has_the_messages_of_the_last_attempt_alone(told, attempts,
 async def test_langgraphs_clients_get_events_that_they_know(told):
     """The form for LangGraph's clients has the pieces of all attempts, and no event of ours."""
     run = await told(CALLS["two failures"])
-    names = {name for _, name, _ in await read(run, "", messages="langgraph")}
+    names = {name for _, name, _ in await read(run, "", messages="pieces")}
 
     assert "messages" in names
     assert not names & {"retry", "messages/dropped"}

@@ -124,7 +124,7 @@ async def stream(call: ApiCall) -> Response:
                 when_full=limits.when_full,
                 lasts_s=limits.stream_s,
                 spans=spans_of(call, run),
-                messages="langgraph",
+                messages="pieces",
                 **reauthorization(call, run),
             )
         )
@@ -224,7 +224,7 @@ async def join_stream(call: ApiCall) -> Response:
         lasts_s=limits.stream_s,
         last_event_id=query.last_event_id,
         spans=spans_of(call, run),
-        messages="langgraph",
+        messages="pieces",
         **reauthorization(call, run),
     )
     return located(run, made)

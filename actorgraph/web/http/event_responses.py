@@ -232,8 +232,8 @@ class EventStream(Response):
         messages: the form of the events of messages. "compact" (default): the first piece of a
             message as `[message, metadata]`, and later ones that add text alone as
             `{"content": ...}`, with its `id` if the event before was of another message.
-            "full": each piece as `[message, metadata]`. "langgraph": likewise, for LangGraph's
-            clients, to which dropped messages are not told.
+            "full": each piece as `[message, metadata]`. "pieces": likewise, for
+            clients to which dropped messages are not told.
     Raises:
         InvalidConfigError: `buffer`, `buffer_bytes` or `when_full` is invalid.
     """
@@ -257,7 +257,7 @@ class EventStream(Response):
         spans: SpanEvents | None = None,
         reauthorize: Reauthorize | None = None,
         reauthorize_s: float = REAUTHORIZE_S,
-        messages: Literal["compact", "full", "langgraph"] = "compact",
+        messages: Literal["compact", "full", "pieces"] = "compact",
     ) -> None:
         check_reading(0, buffer, when_full, buffer_bytes)
         super().__init__(headers={**HEADERS, FORM: "compact"} if messages == "compact" else HEADERS)
@@ -269,7 +269,7 @@ class EventStream(Response):
             subgraphs=subgraphs,
             spans=spans,
             compact=messages == "compact",
-            tells_drops=messages != "langgraph",
+            tells_drops=messages != "pieces",
         )
         self._ping_s = checked_seconds("ping_s", ping_s)
         self._lasts_s = checked_limit("lasts_s", lasts_s)
