@@ -31,6 +31,10 @@ class Saver(Protocol):
         routes_runs: True if it stores the build, the priority and the time of a run; only then
             can they be given. Default False.
         delays_runs: True if it stores the time of a run, but neither builds nor priorities.
+        keeps_alarms: True if it stores the alarm of a commit in its transaction, and carries out
+            the request and the query of `values/alarms.py`. An alarm goes with its thread when
+            that is deleted, moved or backed up; a copy of a thread has none. Only then can
+            questions have times. Default False.
         hint_in_commit(make): calls `make` with the rows of each batch's new runs, and executes
             the statements that it returns in the batch's transaction; returns a function that
             ends that. A dispatcher whose hints are rows of the same database uses it.

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.values.alarms import Alarm, ListAlarms, TakeAlarm
 from actorgraph.values.ids import created_of
 from actorgraph.values.retention import (
     CopyThread,
@@ -139,6 +140,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
         size: bytes of payload, for the bound of a batch.
         owner: the ActorSystem of the run; its claim takes the thread's lease for that system.
         strict: whether `head` is compared although the commit belongs to no run.
+        alarm: the thread's alarm from now on; None leaves the one that it has.
     """
 
     thread_id: str
@@ -154,11 +156,13 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
     owner: bytes | None = None
     strict: bool = False
+    alarm: Alarm | None = None
 
 
 OtherRequest = (
     SystemRequest
     | ThreadRequest
+    | TakeAlarm
     | DeleteThread
     | CopyThread
     | Removal
@@ -244,7 +248,13 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
 
 
 Query = (
-    SystemQuery | ThreadQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
+    SystemQuery
+    | ThreadQuery
+    | ListAlarms
+    | LoadCheckpoint
+    | ListCheckpoints
+    | ListThreads
+    | CountCheckpoints
 )
 
 

@@ -8,6 +8,7 @@ mutates later don't change a saved checkpoint.
 import threading
 from collections.abc import Sequence
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from actorgraph.savers.memory.retention import copied, has_runs, hold, is_left_o
 from actorgraph.savers.memory.schema import CheckpointEntry, MemoryThread, log, settled
 from actorgraph.savers.memory.systems import MemorySystems
 from actorgraph.savers.paging import has_fields, in_order
+from actorgraph.values.alarms import Alarm, AlarmRow, ListAlarms, TakeAlarm
 from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
@@ -71,6 +73,7 @@ class MemoryBackend:
     immediate = True
     keeps_runs = True
     routes_runs = True
+    keeps_alarms = True
     local_reads = True
 
     def __init__(
@@ -154,6 +157,8 @@ class MemoryBackend:
                 if isinstance(request, AdoptRun) and isinstance(outcome, Committed):
                     self._fence(request)
                 return outcome
+            if isinstance(request, TakeAlarm):
+                return self._take_alarm(request)
             assert not isinstance(request, THREAD_REQUESTS), "this saver has no index of threads"
             return self._apply_retention(request)
         thread = self._threads.get(request.thread_id)
@@ -175,9 +180,26 @@ class MemoryBackend:
             return Refused(error)
         self._threads[request.thread_id] = thread
         log(thread, request, sequence)  # its rows go into the tables at the next read
+        if request.alarm is not None:
+            thread.alarm = request.alarm if request.alarm.at else None
         if request.owner is not None and (claims or request.ends):
             self._systems.committed(request)
         return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+
+    def _take_alarm(self, request: TakeAlarm) -> Committed:
+        thread = self._threads.get(request.thread_id)
+        if thread is None or thread.alarm is None or thread.alarm.at != request.was:
+            return Committed()
+        thread.alarm = Alarm(request.at, thread.alarm.graph)
+        return Committed(1)
+
+    def _alarms(self, query: ListAlarms) -> list[AlarmRow]:
+        rows = (
+            AlarmRow(thread_id, thread.alarm.at, thread.alarm.graph)
+            for thread_id, thread in self._threads.items()
+            if thread.alarm is not None and thread.alarm.graph in query.graphs
+        )
+        return nsmallest(query.limit, rows, key=lambda row: (row.at, row.thread_id))
 
     def _fence(self, request: AdoptRun) -> None:
         thread = self._threads.get(request.thread_id)
@@ -238,6 +260,8 @@ class MemoryBackend:
             return sum(query.namespace in (None, entry.namespace) for entry in entries)
         if isinstance(query, SYSTEM_QUERIES):
             return self._systems.answer(query)
+        if isinstance(query, ListAlarms):
+            return self._alarms(query)
         assert not isinstance(query, THREAD_QUERIES), "this saver has no index of threads"
         return self._page(query)
 

@@ -7,6 +7,7 @@ the run next to nothing; its rows are put into the tables at the next read, clai
 import msgspec
 
 from actorgraph.savers.judge import ThreadState
+from actorgraph.values.alarms import Alarm
 from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow, StoredClaim
 
 
@@ -30,6 +31,7 @@ class MemoryThread(msgspec.Struct):
         ranges: (namespace, channel, lineage) -> start -> (count, payload).
         ledger: (namespace, base checkpoint) -> (task, index, generation) -> row.
         runs: the run that made the newest claim, also after it has ended.
+        alarm: when its open questions are looked at; None for never.
     """
 
     state: ThreadState
@@ -40,6 +42,7 @@ class MemoryThread(msgspec.Struct):
     ranges: dict[tuple[str, str, int], dict[int, tuple[int, bytes]]] = {}
     ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], LedgerRow]] = {}
     runs: dict[bytes, StoredClaim] = {}
+    alarm: Alarm | None = None
 
 
 def log(thread: MemoryThread, commit: Commit, sequence: int) -> None:

@@ -9,6 +9,7 @@ From a script: `report = await check_saver(place)`. From pytest, one test per ch
 """
 
 from actorgraph.testing.conformance import (
+    alarm_checks,
     basic,
     claims,
     concurrency,
@@ -35,7 +36,8 @@ from actorgraph.testing.conformance.harness import (
 # Importing them registers their checks, in this order.
 _GROUPS = (
     *(basic, list_checks, removals, concurrency),
-    *(hostile_ids, claims, row_checks, run_checks, lists_and_deltas, crash_checks),
+    *(hostile_ids, claims, row_checks, run_checks, alarm_checks),
+    *(lists_and_deltas, crash_checks),
 )
 
 __all__ = [

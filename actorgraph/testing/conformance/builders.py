@@ -154,10 +154,10 @@ def outside(
     thread: str = THREAD,
     namespace: str = "",
     head: bytes | None = None,
-    strict: bool = False,
+    **more: Any,
 ) -> Commit:
     """A commit without a run, as `update_state` makes it."""
-    return Commit(thread, namespace, None, EPOCH_ANY, 0, head, checkpoints=points, strict=strict)
+    return Commit(thread, namespace, None, EPOCH_ANY, 0, head, checkpoints=points, **more)
 
 
 def grown(lists: dict[str, list[tuple[int, int]]], version: int) -> Record:
