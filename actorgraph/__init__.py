@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from actorgraph.runtime.task.functions import get_runtime, get_store, interrupt
     from actorgraph.runtime.task.runtime import Runtime
     from actorgraph.runtime.task.scope import get_config, get_stream_writer
+    from actorgraph.runtime.task.timed_questions import sleep, sleep_until
     from actorgraph.values.commands import Command, GraphOutput, Interrupt, Overwrite, Send
     from actorgraph.values.constants import END, START
     from actorgraph.values.policies import (
@@ -306,6 +307,8 @@ __all__ = [
     "get_store",
     "get_stream_writer",
     "interrupt",
+    "sleep",
+    "sleep_until",
     "task",
 ]
 

@@ -70,6 +70,7 @@ _NAMES = {
     "actorgraph.runtime.task.futures": "TaskFuture",
     "actorgraph.runtime.task.messages": "get_message_writer",
     "actorgraph.runtime.task.runtime": "Runtime",
+    "actorgraph.runtime.task.timed_questions": "sleep sleep_until",
     "actorgraph.runtime.task.scope": "get_config get_stream_writer",
     "actorgraph.values.checkpoint": """
         ChannelVersions Checkpoint CheckpointConfig CheckpointMetadata CheckpointSource

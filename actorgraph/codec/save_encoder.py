@@ -36,6 +36,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.superstep.changes.half_converted import noted_above
 from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.untracked import storable_save
+from actorgraph.values.alarms import Alarm
 from actorgraph.values.commits import (
     HOLDER_ANY,
     BlobRow,
@@ -216,6 +217,7 @@ class SaveEncoder:
             ends=save.ends,
             size=overhead + self._encoded,
             owner=self._owner,
+            alarm=None if save.alarm is None else Alarm(save.alarm, self._plan.name),
         )
 
     def _with_moved(self, point: NewCheckpoint) -> Mapping[str, Any]:

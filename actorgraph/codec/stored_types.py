@@ -47,6 +47,7 @@ from actorgraph.values.checkpoint import VersionNote
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
+from actorgraph.values.timing import Timing
 
 PAIRS = 20
 
@@ -230,8 +231,22 @@ def _build_send(_: Any, data: list[Any]) -> Send:
 
 
 def _pack_interrupt(question: Interrupt) -> list[Any]:
-    schema = question.response_schema
-    return [question.value, question.id, *(() if schema is None else (schema,))]
+    schema, timing = question.response_schema, question.timing
+    if timing is None:
+        return [question.value, question.id, *(() if schema is None else (schema,))]
+    # Not `reminded`: that is in rows of its own, which come later than the question's.
+    times = [timing.asked, timing.due, list(timing.otherwise), list(timing.reminders)]
+    return [question.value, question.id, schema, [*times, timing.escalate, timing.sleeps]]
+
+
+def _build_interrupt(_: Any, data: Any) -> Interrupt:
+    value, identifier, *more = data
+    schema, times = (*more, None, None)[:2]
+    if times is None:
+        return Interrupt(value, identifier, schema)
+    asked, due, otherwise, reminders, *rest = times
+    timing = Timing(asked, due, tuple(otherwise), tuple(reminders), *rest)
+    return Interrupt(value, identifier, schema, timing)
 
 
 def _pack_enum(value: Enum) -> Any:
@@ -367,7 +382,7 @@ BUILTIN: dict[type, Extension] = {
     IPv6Interface: Extension(28, str, lambda _, d: IPv6Interface(_expect(str, d))),
     IPv6Network: Extension(29, str, lambda _, d: IPv6Network(_expect(str, d))),
     Send: Extension(30, _pack_send, _build_send),
-    Interrupt: Extension(31, _pack_interrupt, lambda _, d: Interrupt(*d)),
+    Interrupt: Extension(31, _pack_interrupt, _build_interrupt),
     Command: Extension(
         32,
         lambda v: [v.graph, v.update, v.resume, v.goto],

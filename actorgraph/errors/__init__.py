@@ -42,6 +42,7 @@ from actorgraph.errors.interrupts import (
     GraphInterrupt,
     InvalidResumeError,
     ParentCommand,
+    QuestionExpiredError,
     UnknownInterruptError,
 )
 from actorgraph.errors.storage import (
@@ -154,6 +155,7 @@ __all__ = [
     "OtherLoopError",
     "OutsideRunError",
     "ParentCommand",
+    "QuestionExpiredError",
     "ResultTimeoutError",
     "RunCancelledError",
     "RunFailedError",

@@ -88,5 +88,9 @@ class AnsweredInterruptError(UnknownInterruptError, AlreadyResumedError):
     """
 
 
+class QuestionExpiredError(ActorGraphError, TimeoutError):
+    """A question was due, nobody had answered it, and it has no `otherwise`."""
+
+
 class InvalidResumeError(ActorGraphError, ValueError):
     """A resume value doesn't fit its interrupt's `response_schema`; the interrupt stays pending."""

@@ -55,6 +55,7 @@ from actorgraph.superstep.task_failures import (
     with_input_advice,
 )
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
+from actorgraph.superstep.timing import with_first_times
 from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.policies import Durability
@@ -173,13 +174,16 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     task = state.running.pop(event.task, None)
     if task is None:
         return []
-    state.interrupted[task.id] = event.interrupts
-    asked = control_entry(state, task, INTERRUPT, list(event.interrupts), event.times)
+    questions = with_first_times(event.interrupts, state.timings)
+    if any(question.timing is not None for question in questions):
+        state.sets_alarm = True
+    state.interrupted[task.id] = questions
+    asked = control_entry(state, task, INTERRUPT, list(questions), event.times)
     used = consumed(state, task, event.answers, event.took_unaddressed)
     effects = _send_rows(state, (*used, asked))
-    if event.interrupts:  # a breakpoint of a subgraph has one chunk, when the run pauses
-        chunks.hold_interrupt(state, event.interrupts)
-    chunks.hold_task(state, task, interrupts=event.interrupts)
+    if questions:  # a breakpoint of a subgraph has one chunk, when the run pauses
+        chunks.hold_interrupt(state, questions)
+    chunks.hold_task(state, task, interrupts=questions)
     return effects + continue_run(state)
 
 

@@ -29,6 +29,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.superstep.timing import overdue_answers
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command, Interrupt, mark_invalid_resume
 from actorgraph.values.constants import INTERRUPT, RESUME, ROUTED
@@ -60,10 +61,15 @@ def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
         if state.policy.strict_resume:
             _check_all_wait(state, resume, asking)
         return _by_id(state, asking, resume) if resume else ([], ())
+    asleep = [i for i in asking if _question(asking, i).sleeps]
+    for identifier in asleep:  # only the clock, or an answer by id, ends a sleep
+        del asking[identifier]
     if len(asking) > 1:
         raise ambiguous(state, list(asking))
     if asking:
         return _by_id(state, asking, dict.fromkeys(asking, resume))
+    if asleep:
+        raise sleeping(state.thread_id, asleep)
     if not tasks or any(known[task.id].interrupts for task in tasks if task.id in known):
         raise already_resumed(state)
     state.unaddressed_answer = [resume]
@@ -94,16 +100,19 @@ def check_resume(
         InvalidResumeError: it is not what its question expects.
     """
     waiting = {question.id: question for question in asked}
+    awake = [question for question in asked if not question.sleeps]
     if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
         by_id = {key: resume[key] for key in resume if key in waiting}
         if resume and not by_id and (asked or not waits):
             raise not_waiting(thread_id, sorted(resume), sorted(waiting))
-    elif len(asked) > 1:
-        raise several_wait(thread_id, list(waiting))
+    elif len(awake) > 1:
+        raise several_wait(thread_id, [question.id for question in awake])
     elif not asked and not waits:
         raise not_waiting(thread_id)
+    elif asked and not awake:
+        raise sleeping(thread_id, list(waiting))
     else:
-        by_id = dict.fromkeys(waiting, resume)
+        by_id = {question.id: resume for question in awake}
     for identifier, answer in by_id.items():
         _check_fits(waiting[identifier], answer, refusal)
 
@@ -208,6 +217,17 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
     }
 
 
+def overdue(state: RunState, restored: Restored) -> dict[str, Any]:
+    """The answers that open questions give themselves by the time at which the run begins."""
+    known = pending.attempts(restored.ledger)
+    asking = _asking(with_handlers(state, due_tasks(state, None), known), known)
+    return overdue_answers((_question(asking, i) for i in asking), state.now)
+
+
+def _question(asking: Asking, identifier: str) -> Interrupt:
+    return next(q for q in asking[identifier][1].interrupts if q.id == identifier)
+
+
 def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> AnswerRows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
@@ -309,6 +329,14 @@ def not_waiting(
         do = f"answer an open one: Command(resume={{{asking[0]!r}: ...}}){more}; they are in "
         do += "get_state(config).interrupts"
     return AlreadyResumedError(what, do=do)
+
+
+def sleeping(thread_id: str, ids: Sequence[str]) -> AlreadyResumedError:
+    """Make the error for an answer without an id to a thread that sleeps."""
+    return AlreadyResumedError(
+        f"thread {thread_id!r} asks nothing: it sleeps; the answer was not stored",
+        do=f"wait for it, or end the sleep by its id: Command(resume={{{ids[0]!r}: None}})",
+    )
 
 
 def consumed(

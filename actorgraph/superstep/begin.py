@@ -12,7 +12,7 @@ from actorgraph.errors import EmptyInputError, SaverRequiredError, UnknownInterr
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
-from actorgraph.superstep.answers import answers, routed_answers
+from actorgraph.superstep.answers import answers, overdue, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.handover import hands_over
 from actorgraph.superstep.inputs import (
@@ -33,6 +33,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks, in_path_order
+from actorgraph.superstep.timing import timings_of
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import INPUT, NULL_TASK, START
@@ -71,6 +72,10 @@ def begin(state: RunState, restored: Restored | None, input_value: Any) -> list[
         return replay(state, restored)
     if restored.claim is not None and restored.claim.has_input:
         return _from_input(state, restored, restored.claim.input)
+    own = overdue(state, restored) if state.timings and state.now else {}
+    if own:  # nothing else has answered them: no system runs, or none has looked yet
+        rows, resumes = answers(state, restored, own)
+        return go_on_with(state, restored, tuple(rows), resumes)
     return go_on_with(state, restored)
 
 
@@ -116,6 +121,10 @@ def restore(state: RunState, restored: Restored) -> None:
         pending.unaddressed_answer(restored.ledger) if restored.ledger else []
     )
     state.anchor = restored.id
+    if restored.ledger:
+        state.timings = timings_of(pending.asked(restored.ledger))
+    # A thread that is not at its head may have an alarm that this checkpoint doesn't tell of.
+    state.sets_alarm = bool(state.timings) or state.head != restored.id
     if first and state.step == FIRST_STEP and START in state.values:
         clear_defaults(state, first_update(state, state.values[START]))
     for writes in pending.accepted(restored.ledger) if restored.ledger else ():

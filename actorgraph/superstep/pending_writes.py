@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.superstep.timing import with_reminded
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import (
@@ -20,6 +21,7 @@ from actorgraph.values.constants import (
     INTERRUPT,
     NO_WRITES,
     NULL_TASK,
+    REMINDED,
     RESUME,
     ROUTED,
 )
@@ -104,6 +106,11 @@ def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
     )
 
 
+def asked(ledger: Iterable[StoredWrite]) -> list[Interrupt]:
+    """The questions of all tasks in the ledger, answered or not, as they were asked last."""
+    return [question for attempt in attempts(ledger).values() for question in attempt.interrupts]
+
+
 def only_waits(task: Task, attempt: Attempt) -> bool:
     """Whether a task's last attempt ended with questions, and none of them has an answer yet."""
     asked = attempt.interrupts
@@ -122,10 +129,14 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
     asked = rows.get(CONTROL_INDEX[INTERRUPT])
     answered = rows.get(CONTROL_INDEX[RESUME])
     failed = rows.get(CONTROL_INDEX[ERROR])
+    reminded = rows.get(CONTROL_INDEX[REMINDED])
     if answered is not None:
         attempt.answers = tuple(answered.writes[0][1])
     if asked is not None:
         attempt.interrupts = tuple(asked.writes[0][1])
+        if reminded is not None:
+            times = reminded.writes[0][1]
+            attempt.interrupts = tuple(with_reminded(q, times) for q in attempt.interrupts)
         attempt.waiting = attempt.writes is None and (
             answered is None or asked.generation >= answered.generation
         )

@@ -28,6 +28,7 @@ from actorgraph.values.run import (
     TaskResult,
 )
 from actorgraph.values.stream_items import StreamItem
+from actorgraph.values.timing import NO_TIMINGS, Timing
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
@@ -96,6 +97,11 @@ class RunState:
         outcome: how the run leaves; None while it goes on.
         final_save_due: whether the final save is still to be sent.
         failure: the error of a refused save.
+        timings: interrupt id -> times of the stored questions that have some.
+        now: when the run begins, by the store's clock in microseconds since 1970-01-01 UTC; 0 if it
+            may not answer questions that are due.
+        sets_alarm: whether the thread may have an alarm, or gets one, so that the end of the run
+            has to say which.
     """
 
     __slots__ = (
@@ -125,6 +131,7 @@ class RunState:
         "mint",
         "namespace",
         "nested",
+        "now",
         "open",
         "outcome",
         "parent",
@@ -141,6 +148,7 @@ class RunState:
         "seen",
         "send_round",
         "sent",
+        "sets_alarm",
         "source",
         "step",
         "steps",
@@ -150,6 +158,7 @@ class RunState:
         "stored_ids",
         "tasks",
         "thread_id",
+        "timings",
         "unaddressed_answer",
         "unflushed",
         "unsaved_steps",
@@ -205,7 +214,7 @@ class RunState:
         self.visits: dict[str, int] = {}
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
-        self.sent = self.durable = self.barrier = self.send_round = 0
+        self.sent = self.durable = self.barrier = self.send_round = self.now = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
@@ -215,8 +224,9 @@ class RunState:
         self.dropped: list[str] = []
         self.has_output = self.answering = False
         self.outcome: RunOutcome | None = None
-        self.open = self.final_save_due = False
+        self.open = self.final_save_due = self.sets_alarm = False
         self.failure: BaseException | None = None
+        self.timings: Mapping[str, Timing] = NO_TIMINGS
 
     def read(self, channel: str) -> Any:
         """Read a cell as nodes and readers see it; EMPTY if it has no value."""

@@ -18,6 +18,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.superstep.deltas import NO_DELTA_CHOICE, choose_deltas
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import next_nodes
+from actorgraph.superstep.timing import next_time
 from actorgraph.values.constants import (
     CALL,
     CONTROL_INDEX,
@@ -144,7 +145,13 @@ def save(
             state.policy.durability is Durability.ASYNC
         ):  # `next_superstep_may_start` asks in no other mode
             state.unsaved_steps.append(state.sent)
-    return Save(state.sent, head, claim, ledger, checkpoints, ends)
+    alarm = None if ends is None or not state.sets_alarm else alarm_after(state)
+    return Save(state.sent, head, claim, ledger, checkpoints, ends, alarm)
+
+
+def alarm_after(state: RunState) -> int:
+    """When the open questions of a run that leaves do something; 0 for never."""
+    return next_time(question for asked in state.interrupted.values() for question in asked)
 
 
 def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:

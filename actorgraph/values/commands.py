@@ -7,7 +7,7 @@ question (`mark_invalid_resume`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, cast
 
 from actorgraph.errors import GraphInterrupt
@@ -16,6 +16,7 @@ from actorgraph.errors.texts import plain, storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
 from actorgraph.values.schema_types import DestinationT_co, OwnResultT
+from actorgraph.values.timing import Timing, as_datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,24 @@ class Interrupt:
         value: what the node passed to `interrupt()`.
         id: 32 hex digits; the key under which `Command(resume={id: answer})` answers it.
         response_schema: the JSON schema of its answer, if the node gave one.
+        timing: when it reminds and answers itself; None if it only waits.
     """
 
     value: Any
     id: str = ""
     response_schema: dict[str, Any] | None = None
+    timing: Timing | None = None
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether it is a sleep: the clock ends it, or an answer by its id."""
+        return self.timing is not None and self.timing.sleeps
+
+    @property
+    def due(self) -> datetime | None:
+        """When it answers itself, in UTC; None for never."""
+        known = self.timing
+        return None if known is None or known.due is None else as_datetime(known.due)
 
     def __repr__(self) -> str:
         return fields_text(self)

@@ -20,6 +20,9 @@ CONVERTED: Final = "__converted__"
 ROUTED: Final = "__routed__"
 """The control write that maps a question of a subgraph to its answer."""
 
+REMINDED: Final = "__reminded__"
+"""The control write that says when questions of a task have reminded: interrupt id -> times."""
+
 ERROR_SOURCE_NODE: Final = "__error_source_node__"
 """The control write that marks a task's failure as handled: the node's name."""
 
@@ -62,6 +65,7 @@ CONTROL_INDEX: Final = {
     RESUME: -4,
     ROUTED: -5,
     ERROR_SOURCE_NODE: -6,
+    REMINDED: -7,
 }
 """The ledger's index of each control write; the node's own writes count from 0."""
 
@@ -69,7 +73,7 @@ RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__c
 RESERVED_CHANNELS: Final = frozenset(
     {
         *(TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, TIMES, CONVERTED, ROUTED, INPUT),
-        *(ERROR_SOURCE_NODE, HANDED_UP),
+        *(ERROR_SOURCE_NODE, HANDED_UP, REMINDED),
     }
 )
 NAMESPACE_SEPARATOR: Final = "|"

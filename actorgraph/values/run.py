@@ -406,6 +406,8 @@ class Save(msgspec.Struct, frozen=True, gc=False):
         number: counts the run's saves from 1.
         head: the head that the thread must have.
         ends: the status with which the run leaves; None while it goes on.
+        alarm: when the thread's open questions do something by themselves, in microseconds since
+            1970-01-01 UTC; 0 for never, None to leave what is stored.
     """
 
     number: int
@@ -414,6 +416,7 @@ class Save(msgspec.Struct, frozen=True, gc=False):
     ledger: tuple[LedgerEntry, ...] = ()
     checkpoints: tuple[NewCheckpoint, ...] = ()
     ends: str | None = None
+    alarm: int | None = None
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):

@@ -191,7 +191,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         launch.spans.link_resumed(thread.restored)
     untracked = plan.untracked if place is None else never_stored(plan, place)
     save_encoder = None if host is None else _save_encoder(launch, thread, untracked)
-    effects = _first_effects(state, thread, launch.given)
+    effects = _first_effects(state, thread, launch)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence, None)
     supervisor = _supervisor(
@@ -393,8 +393,10 @@ def _emptied(thread: LoadedThread) -> LoadedThread:
     return msgspec.structs.replace(thread, restored=restored, placement=None)
 
 
-def _first_effects(state: RunState, thread: LoadedThread, given: Any) -> list[Effect]:
-    restored = thread.restored
+def _first_effects(state: RunState, thread: LoadedThread, launch: Launch) -> list[Effect]:
+    restored, given = thread.restored, launch.given
+    if given is None and launch.host is not None:
+        state.now = launch.host.clock.now()
     if restored is not None and thread.asked is not None:
         return go_on_edited(state, restored, thread.asked)
     if restored is None or not (thread.elsewhere or thread.again):

@@ -14,14 +14,16 @@ second request then.
 import inspect
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
 from typing import Any, TypeVar, cast, overload
 
 import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidConfigError, InvalidResumeError, RunningLoopError
+from actorgraph.errors.excerpts import shown as shown_text
 from actorgraph.loops import in_event_loop
 from actorgraph.plan.json_schema import json_schema
 from actorgraph.plan.mentions import MARK
@@ -35,12 +37,19 @@ from actorgraph.runtime.task.cache_reads import (
 )
 from actorgraph.runtime.task.runtime import Runtime, beat_nothing
 from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
+from actorgraph.runtime.task.timed_questions import (
+    MISSING,
+    Escalation,
+    checked_for_expiry,
+    timing_of,
+)
 from actorgraph.superstep.calls import step_id
 from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
 from actorgraph.values.run import ExecutionInfo, ServerInfo
 from actorgraph.values.schema_types import ContextT
 from actorgraph.values.served_users import served_user
+from actorgraph.values.timing import Timing
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
@@ -150,10 +159,34 @@ T = TypeVar("T")
 
 
 @overload
-def interrupt(value: Any, *, response_schema: type[T]) -> T: ...
+def interrupt(
+    value: Any,
+    *,
+    response_schema: type[T],
+    due: timedelta | datetime | None = None,
+    otherwise: T = MISSING,
+    remind: Sequence[timedelta | datetime] = (),
+    escalate: Escalation | None = None,
+) -> T: ...
 @overload
-def interrupt(value: Any, *, response_schema: dict[str, Any] | None = None) -> Any: ...
-def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = None) -> Any:
+def interrupt(
+    value: Any,
+    *,
+    response_schema: dict[str, Any] | None = None,
+    due: timedelta | datetime | None = None,
+    otherwise: Any = MISSING,
+    remind: Sequence[timedelta | datetime] = (),
+    escalate: Escalation | None = None,
+) -> Any: ...
+def interrupt(
+    value: Any,
+    *,
+    response_schema: type | dict[str, Any] | None = None,
+    due: timedelta | datetime | None = None,
+    otherwise: Any = MISSING,
+    remind: Sequence[timedelta | datetime] = (),
+    escalate: Escalation | None = None,
+) -> Any:
     """Pause the run with a question; return its answer once the thread is resumed.
 
     The first call raises, and the run ends with the question in `__interrupt__`. When the
@@ -166,27 +199,53 @@ def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = Non
             question and checks nothing. A pydantic model, TypedDict, dataclass or msgspec Struct
             is shown as a JSON schema, checks the answer and converts it to that type; so is any
             other type that pydantic knows, such as a union, if the program has imported it.
+        due: when the question answers itself: a timedelta from now, or a datetime with a time
+            zone. An ActorSystem over the saver does it, by the clock of the saver's store; without
+            one the next `invoke(None, config)` does. An answer that comes first wins.
+        otherwise: the answer that it gives itself; without it the call raises
+            `QuestionExpiredError` then.
+        remind: when it reminds, while nobody has answered: times as for `due`, before it.
+        escalate: called when it reminds, by one system, with the question (an `Interrupt`) and how
+            often it has reminded, 1 the first time. A plain function runs in a worker thread. It
+            is found again by its name in the module of the node, or in the function around it. A
+            crash between its call and the record of it calls it again.
     Returns: the answer.
     Raises:
         GraphInterrupt: the answer isn't known yet. It is a BaseException, so that
             `except Exception` doesn't catch it.
         InvalidResumeError, pydantic.ValidationError: the answer doesn't fit the schema. It is
             dropped, and the question stays open; see `is_invalid_resume`.
+        QuestionExpiredError: the question was due, and has no `otherwise`.
+        InvalidConfigError: an argument about its times is invalid, or the saver stores no alarms.
         OutsideRunError: not called in a node.
     """
     scope = current("interrupt()")
-    if response_schema is None:
-        return scope.ask(value)
-    if isinstance(response_schema, dict):
-        return scope.ask(value, response_schema)
+    times: Callable[[], Timing] | None = None
+    if due is not None or remind or otherwise is not MISSING or escalate is not None:
+        times = partial(timing_of, scope, due, otherwise, remind, escalate)
+    if response_schema is None or isinstance(response_schema, dict):
+        answer = scope.ask(value, response_schema, times)
+        return answer if times is None else checked_for_expiry(answer)
     adapter = _adapter_of(response_schema)
     if adapter is None:
         shown = json_schema(response_schema, title=response_schema.__name__)
     else:
         shown = adapter.json_schema()
+    if otherwise is not MISSING:
+        _check_own_answer(otherwise, response_schema)
     number = scope.asked
-    answer = scope.ask(value, shown)
+    answer = checked_for_expiry(scope.ask(value, shown, times))
     return _convert_answer(answer, response_schema, lambda: _question(scope, number, value, shown))
+
+
+def _check_own_answer(answer: Any, kind: Any) -> None:
+    try:
+        converted_answer(answer, kind)
+    except ValueError as error:
+        raise InvalidConfigError(
+            f"otherwise={shown_text(answer)} doesn't fit response_schema={kind.__name__}: {error}",
+            do="give the question an answer of its own that fits",
+        ) from error
 
 
 @lru_cache

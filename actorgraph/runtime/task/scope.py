@@ -50,6 +50,7 @@ from actorgraph.values.constants import CALL, PUSH
 from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
+from actorgraph.values.timing import Timing
 
 Inherit = Callable[["TaskScope", Context], None]
 """Passes a task's config on to the calls in its context."""
@@ -312,27 +313,41 @@ class TaskScope:
         """Replace the run's config for this task; its namespace and id are still added."""
         self._config = config
 
-    def ask(self, value: Any, schema: dict[str, Any] | None = None) -> Any:
+    def ask(
+        self,
+        value: Any,
+        schema: dict[str, Any] | None = None,
+        timing: Callable[[], Timing] | None = None,
+    ) -> Any:
         """Answer the task's next question, or end this attempt.
 
         Args:
             value: the question.
             schema: the JSON schema of the answer, shown with the question.
+            timing: makes its times.
         Returns: the answer.
         Raises:
             GraphInterrupt: the answer isn't known yet.
         """
         index = self.asked
         self.asked += 1
-        if self.find_answer(index):
+        times = None if timing is None else timing()
+        if self.find_answer(index, by_id=times is not None and times.sleeps):
             return self.answers[index]
+        if times is not None and times.due is not None and times.due <= times.asked:
+            self.answers.append(times.own_answer)  # its time had come before it was asked
+            return times.own_answer
         identifier = interrupt_id(self.task.namespace + self.key, index)
-        question = Interrupt(value, identifier, schema)
+        question = Interrupt(value, identifier, schema, times)
         self.raised.append(question)
         raise GraphInterrupt((question,))
 
-    def find_answer(self, index: int) -> bool:
-        """Whether the question of this number is answered; its answer is then in `answers`."""
+    def find_answer(self, index: int, *, by_id: bool = False) -> bool:
+        """Whether the question of this number is answered; its answer is then in `answers`.
+
+        Args:
+            by_id: whether an answer without an id is left for another question.
+        """
         if index < len(self.answers):
             return True
         # An answer by id before one without: that was meant for this very question.
@@ -340,7 +355,7 @@ class TaskScope:
         if identifier in self.routed:
             self.answers.append(self.routed[identifier])
             return True
-        if self.unaddressed_answers:
+        if self.unaddressed_answers and not by_id:
             try:
                 self.answers.append(self.unaddressed_answers.pop())
             except IndexError:  # another task's thread has taken it since the check
