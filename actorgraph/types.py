@@ -5,7 +5,7 @@ The home of LangGraph's `langgraph.types` and of the tags in its constants. Noth
 
 from actorgraph.ports import Checkpointer
 from actorgraph.runtime.task.functions import interrupt
-from actorgraph.runtime.task.timed_questions import Escalation, sleep, sleep_until
+from actorgraph.runtime.task.timed_questions import sleep, sleep_until
 from actorgraph.values.checkpoint import Latest, Migration, ResumeTarget
 from actorgraph.values.commands import (
     Command,
@@ -94,8 +94,8 @@ __all__ = [
     "ValuesStreamPart",
     "default_retry_on",
     "interrupt",
-    "sleep",
-    "sleep_until",
     "is_invalid_resume",
     "omit_payload",
+    "sleep",
+    "sleep_until",
 ]

@@ -42,7 +42,7 @@ def function_at(plan: Plan, way: str) -> Callable[..., Any] | None:
 
 
 def _named(call: Any, name: str) -> Callable[..., Any] | None:
-    function = inspect.unwrap(getattr(call, "__func__", call))
+    function: Any = inspect.unwrap(getattr(call, "__func__", call))
     code = getattr(function, "__code__", None)
     if code is None:  # an object with `__call__`
         function = vars(type(call)).get("__call__")

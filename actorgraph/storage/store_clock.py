@@ -6,7 +6,10 @@ a clock that is set meanwhile begins a run early or late.
 """
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+import anyio
 
 
 class StoreClock:
@@ -22,6 +25,16 @@ class StoreClock:
         """Microseconds since 1970-01-01 UTC."""
         ahead = self._ahead
         return time.time_ns() // 1000 if ahead is None else sent_now() + ahead
+
+    async def wait(self, pause_s: float, sooner: Callable[[], Awaitable[None]]) -> None:
+        """Wait until some time has passed by this clock, or something has happened.
+
+        Args:
+            pause_s: seconds, at most.
+            sooner: returns when it has happened; may be cancelled.
+        """
+        with anyio.move_on_after(pause_s):
+            await sooner()
 
     def learn(self, answer: int, sent: int) -> None:
         """Follow the server's clock.

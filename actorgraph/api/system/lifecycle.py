@@ -5,17 +5,20 @@ Closing drains, then gives the lease back, so that another system can take over 
 """
 
 import gc
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from actorgraph.api.system.alarm_work import AlarmWork
 from actorgraph.api.system.recovery import RecoveryMethods
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.ports import Dispatcher
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
+from actorgraph.runtime.system.alarms import AlarmActor
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.runtime.system.job import LEASE_LOST
@@ -72,6 +75,8 @@ class LifecycleMethods(RecoveryMethods):
                 group.start_soon(watch.serve)
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
+            if self._keeps and getattr(self.saver, "keeps_alarms", False):
+                self._serve_alarms(stack, host, group)
             self._observe(group)
         except BaseException as error:  # also a cancellation: close all that is open so far
             await stack.__aexit__(type(error), error, error.__traceback__)
@@ -99,6 +104,20 @@ class LifecycleMethods(RecoveryMethods):
             take_up=self._take_up_all,
             look_for_cancels=watch.look,
         )
+
+    def _serve_alarms(self, stack: AsyncExitStack, host: Host, group: TaskGroup) -> None:
+        """Look at threads when their open questions want something."""
+        work = AlarmWork(host, self.graphs, self._answer_by_clock)
+        alarms = AlarmActor(host, work.graphs, work.look)
+        host.writer.on_stored.append(alarms.note)
+        stack.callback(host.writer.on_stored.remove, alarms.note)
+        group.start_soon(alarms.serve)
+
+    async def _answer_by_clock(
+        self, graph: str, thread_id: str, answers: Mapping[str, Any]
+    ) -> object:
+        """Start a run with the answers that questions give themselves."""
+        raise NotImplementedError
 
     def _observe(self, group: TaskGroup) -> None:
         """Start the samples, and the watchdog of the event loop if there is a limit."""

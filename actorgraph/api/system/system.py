@@ -72,6 +72,8 @@ from actorgraph.values.systems import (
     TrimRuns,
 )
 
+BY_CLOCK = {"by_clock": True}
+"""Metadata of a run with answers that questions gave themselves."""
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
@@ -316,6 +318,14 @@ class ActorSystem(StoredRunMethods):
         rest["strict_resume"] = True
         async with self._answering.accepting(compiled, config, answers):
             return await self._start(graph, str(thread_id), given, if_busy, rest)
+
+    async def _answer_by_clock(self, graph: str, thread_id: str, answers: Mapping[str, Any]) -> Run:
+        compiled, config = self._graph(graph), config_with_thread(None, thread_id)
+        async with self._answering.accepting(compiled, config, answers):
+            given = Command(resume=dict(answers))
+            return await self._start(
+                graph, thread_id, given, "reject", {"metadata": dict(BY_CLOCK)}
+            )
 
     async def _open_runs(self, thread_id: str) -> list[Run]:
         return await self.runs(thread_id=thread_id, statuses=OPEN_STATUSES)

@@ -112,10 +112,11 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
 
 
 class PersistenceActor:
-    """Group commit over one saver; see the module's docstring."""
+    """Group commit over one saver; `on_stored` are called with each committed batch."""
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self.on_stored: list[Callable[[Sequence[Posted]], None]] = []
         self._immediate = saver.immediate
         self._watch: Watch | None = getattr(saver, "watch", None)
         self._inbox: Mailbox[Posted | None] = Mailbox()
@@ -453,6 +454,8 @@ class PersistenceActor:
         self._commit_s += self._last_s
         self._commits_s.add(self._last_s)
         self._sizes.add(len(batch))
+        for heard in self.on_stored:
+            heard(batch)
         self._lags_s.add(ended - batch[0].since)
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
@@ -476,6 +479,8 @@ class PersistenceActor:
         else:
             self._messages, self._commits = self._messages + 1, self._commits + 1
             self._largest = 1
+            for heard in self.on_stored:
+                heard((posted,))
         if isinstance(outcome, Committed):
             posted.receipts.stored = outcome
             posted.receipts.deliver(Saved(posted.number))

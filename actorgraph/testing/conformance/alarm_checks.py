@@ -8,7 +8,7 @@ from actorgraph.testing.conformance.builders import OTHER, RUN, Ids, commit_batc
 from actorgraph.testing.conformance.harness import Bench, NotOfferedError, check, same
 from actorgraph.testing.conformance.row_checks import kind_of
 from actorgraph.values.alarms import Alarm, AlarmRow, ListAlarms, TakeAlarm
-from actorgraph.values.commits import Committed
+from actorgraph.values.commits import Commit, Committed
 from actorgraph.values.retention import CopyThread, DeleteThread, KeepLatest
 
 G, H = "g", "h"
@@ -29,7 +29,7 @@ async def _alarms(port: Saver, *graphs: str, limit: int = 99) -> list[tuple[str,
     return [(row.thread_id, row.at, row.graph) for row in rows]
 
 
-def _begun(ids: Ids, thread: str, alarm: Alarm | None, number: int = 1) -> object:
+def _begun(ids: Ids, thread: str, alarm: Alarm | None, number: int = 1) -> Commit:
     return ids.claim(RUN, None, ids.point(number), thread_id=thread, alarm=alarm)
 
 

@@ -193,6 +193,7 @@ Group = Literal[
     "claims",
     "rows",
     "runs",
+    "alarms",
     "lists",
     "deltas",
     "failures",

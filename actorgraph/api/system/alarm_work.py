@@ -1,0 +1,142 @@
+"""AlarmWork: what a system does for a thread whose alarm has come.
+
+A question that is due is answered by a run with its own answer, as a person's answer would be: the
+ids of questions decide between the two. One that reminds calls its function, and a row beside the
+question says that it has.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from actorgraph.api.graph.addressed import AddressedGraph
+from actorgraph.api.graph.alarm_looks import look_at, store_reminded
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.errors import (
+    AlreadyResumedError,
+    ConflictError,
+    SystemBusyError,
+    SystemClosedError,
+    ThreadBusyError,
+    UnknownInterruptError,
+)
+from actorgraph.plan.escalations import function_at
+from actorgraph.plan.plan import Plan
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.alarms import LEASE_S
+from actorgraph.superstep.timing import due_reminders, overdue_answers
+from actorgraph.values.alarms import AlarmRow
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.systems import ListRuns, RunRow
+
+Answer = Callable[[str, str, Mapping[str, Any]], Awaitable[object]]
+"""Starts a run that answers questions: graph's name, thread id, interrupt id -> answer."""
+
+TRIES_S = (1.0, 5.0)
+"""Seconds before each further call of a function that failed."""
+
+
+class AlarmWork:
+    """See the module's docstring.
+
+    Args:
+        graphs: name -> graph, of the system.
+        answer: starts a run with answers.
+    """
+
+    def __init__(
+        self, host: Host, graphs: Mapping[str, CompiledStateGraph], answer: Answer
+    ) -> None:
+        self._host = host
+        self._graphs = graphs
+        self._answer = answer
+        self._names = {graph.plan.name: name for name, graph in reversed([*graphs.items()])}
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The names that the alarms of the system's graphs have."""
+        return tuple(self._names)
+
+    async def look(self, row: AlarmRow) -> None:
+        """Look at a thread, and do what its open questions want now.
+
+        Nothing is done while a run of the thread is open: it sets the alarm anew when it ends.
+
+        Raises:
+            StorageError, SchemaMismatchError: the thread can't be read or written.
+        """
+        name, thread_id = self._names[row.graph], row.thread_id
+        now = self._host.clock.now()
+        open_runs: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+        if any(run.due <= now for run in open_runs):
+            return
+        graph = self._graphs[name]
+        at = AddressedGraph(self._host, graph.codec, graph.plan, Address(thread_id), declared=True)
+        look = await look_at(at)
+        answers = overdue_answers(look.questions, now)
+        if answers:
+            await self._give(name, thread_id, answers)
+            return
+        reminders = due_reminders(look.questions, now)
+        await self._remind(graph.plan, thread_id, reminders)
+        try:
+            ids = {question.id for question in reminders}
+            await store_reminded(at, look, ids, self._host.clock.now())
+        except ConflictError as error:
+            log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
+
+    async def _give(self, name: str, thread_id: str, answers: Mapping[str, Any]) -> None:
+        try:
+            await self._answer(name, thread_id, answers)
+        except (AlreadyResumedError, UnknownInterruptError, ThreadBusyError) as error:
+            log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
+        except (SystemBusyError, SystemClosedError) as error:  # it comes again after its lease
+            log_event("warning", "alarm.postponed", thread_id=thread_id, error=str(error))
+        else:
+            log_event("info", "question.due", thread_id=thread_id, interrupts=sorted(answers))
+
+    async def _remind(self, plan: Plan, thread_id: str, questions: Sequence[Interrupt]) -> None:
+        async with anyio.create_task_group() as group:
+            for question in questions:
+                group.start_soon(_remind, plan, thread_id, question)
+
+
+async def _remind(plan: Plan, thread_id: str, question: Interrupt) -> None:
+    """Call the function of a question that reminds, again if it fails; its last error is logged."""
+    timing = question.timing
+    assert timing is not None
+    known = {"thread_id": thread_id, "interrupt_id": question.id}
+    log_event("info", "question.reminds", **known, times=len(timing.reminded) + 1)
+    if not timing.escalate:
+        return
+    function = function_at(plan, timing.escalate)
+    if function is None:
+        log_event("error", "escalation.unknown", **known, function=timing.escalate)
+        return
+    error: BaseException | None = None
+    with anyio.move_on_after(LEASE_S * 0.8):
+        for pause_s in (0.0, *TRIES_S):
+            if pause_s:
+                await anyio.sleep(pause_s)
+            try:
+                await _call(function, question, len(timing.reminded) + 1)
+            except Exception as failed:  # noqa: BLE001 - of the program
+                error = failed
+            else:
+                return
+    text = "it takes too long" if error is None else repr(error)
+    log_event("error", "escalation.failed", **known, function=timing.escalate, error=text)
+
+
+async def _call(function: Callable[..., Any], question: Interrupt, times: int) -> None:
+    if inspect.iscoroutinefunction(function):
+        await function(question, times)
+        return
+    answer = await anyio.to_thread.run_sync(function, question, times)
+    if inspect.isawaitable(answer):
+        await answer
