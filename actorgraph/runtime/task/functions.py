@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import msgspec
 
@@ -35,6 +35,7 @@ from actorgraph.runtime.task.cache_reads import (
     reads_of,
     runtime_with_notes,
 )
+from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.runtime import Runtime, beat_nothing
 from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
 from actorgraph.runtime.task.timed_questions import (
@@ -46,6 +47,7 @@ from actorgraph.runtime.task.timed_questions import (
 from actorgraph.superstep.calls import step_id
 from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
+from actorgraph.values.policies import Durability
 from actorgraph.values.run import ExecutionInfo, ServerInfo
 from actorgraph.values.schema_types import ContextT
 from actorgraph.values.served_users import served_user
@@ -295,11 +297,26 @@ def _convert_answer(answer: Any, kind: Any, question: Callable[[], Interrupt]) -
 ResultT = TypeVar("ResultT")
 
 
+Doubt = Callable[[], Awaitable[ResultT | None]] | Callable[[], ResultT | None] | Literal["ask"]
+"""What to do about a step that has begun and whose end is unknown: see `astep`."""
+BEGUN, ASKED = " (begun)", " (asked)"
+"""Ends of the keys of rows that say that a step with `doubt=` has begun, and that it has asked."""
+
+
 @overload
-async def astep(key: str, function: Callable[[], Awaitable[ResultT]]) -> ResultT: ...
+async def astep(
+    key: str, function: Callable[[], Awaitable[ResultT]], *, doubt: Doubt[ResultT] | None = None
+) -> ResultT: ...
 @overload
-async def astep(key: str, function: Callable[[], ResultT]) -> ResultT: ...
-async def astep(key: str, function: Callable[[], Awaitable[ResultT] | ResultT]) -> ResultT:
+async def astep(
+    key: str, function: Callable[[], ResultT], *, doubt: Doubt[ResultT] | None = None
+) -> ResultT: ...
+async def astep(
+    key: str,
+    function: Callable[[], Awaitable[ResultT] | ResultT],
+    *,
+    doubt: Doubt[ResultT] | None = None,
+) -> ResultT:
     """Perform a side effect once for the running task, even if its node runs again.
 
     The result is stored before this returns (with durability "exit" when the run ends), and a
@@ -309,18 +326,26 @@ async def astep(key: str, function: Callable[[], Awaitable[ResultT] | ResultT]) 
     Args:
         key: distinguishes the task's steps; the same key gives the same result.
         function: async or sync; a sync one runs in the event loop, so it must be quick.
+        doubt: what to do if an earlier attempt has begun `function`, and its end is unknown: the
+            process died, or it raised an error. A function, async or sync, finds out: it returns
+            the result, or None if the effect has not taken place, and `function` is called again.
+            "ask" asks a person: the run pauses with a question, whose answer is
+            `{"done": true, "result": ...}` or `{"done": false}`. That it begins is stored before it
+            begins, which costs a commit. Default: `function` is called again.
     Returns: the result; any value that can be stored.
     Raises:
         OutsideRunError: not called in a node.
-        InvalidConfigError: the key is not a str, or is empty.
+        InvalidConfigError: an argument is invalid, or `doubt` is given with durability "exit" or
+            without a saver.
     """
-    return await kept_step(key, function, None)
+    return await kept_step(key, function, None, doubt)
 
 
 async def kept_step(
     key: str,
     function: Callable[[], Awaitable[ResultT] | ResultT],
     keeps: Callable[[ResultT], bool] | None,
+    doubt: Doubt[ResultT] | None = None,
 ) -> ResultT:
     """As `astep`, for results that need not be stored.
 
@@ -333,26 +358,40 @@ async def kept_step(
         await gate.wait()
     known = calls.step_result(identifier)
     if known is not EMPTY:
+        _skip_question(scope, calls, key)
         return cast("ResultT", known)
     gate = calls.running_steps[identifier] = Gate()
     try:
-        value = function()
-        result = cast("ResultT", await value if inspect.isawaitable(value) else value)
+        result: Any = None
+        if doubt is not None:
+            begun = _begun(scope, calls, key, doubt)
+            if begun is not None:
+                await begun
+            else:
+                found = _ask_about(key) if doubt == "ask" else doubt()
+                result = await found if inspect.isawaitable(found) else found
+                if doubt == "ask":
+                    await _note_question(scope, calls, key)
+        if result is None:
+            value = function()
+            result = await value if inspect.isawaitable(value) else value
         if keeps is None or keeps(result):
             await calls.store_step(scope, identifier, key, result)
     finally:
         del calls.running_steps[identifier]
         gate.open()
-    return result
+    return cast("ResultT", result)
 
 
-def step(key: str, function: Callable[[], ResultT]) -> ResultT:
-    """The blocking twin of `astep`, for sync nodes.
+def step(
+    key: str, function: Callable[[], ResultT], *, doubt: Doubt[ResultT] | None = None
+) -> ResultT:
+    """The blocking twin of `astep`, for sync nodes; `doubt` is "ask" or a plain function.
 
     Raises:
         RunningLoopError: called in async code, whose event loop it would block.
         OutsideRunError: not called in a node.
-        InvalidConfigError: the key is not a str, or is empty.
+        InvalidConfigError: as `astep`.
     """
     if in_event_loop():
         raise RunningLoopError(
@@ -361,13 +400,89 @@ def step(key: str, function: Callable[[], ResultT]) -> ResultT:
     scope, calls, identifier = _task_and_step("step()", key)
     known = calls.step_result(identifier)
     if known is not EMPTY:
+        _skip_question(scope, calls, key)
         return known
-    result = function()
+    result: Any = None
+    if doubt is not None:
+        begun = _begun(scope, calls, key, doubt)
+        if begun is not None:
+            begun.result()
+        else:
+            result = _ask_about(key) if doubt == "ask" else doubt()
+            if doubt == "ask":
+                _note_question(scope, calls, key).result()
+    if result is None:
+        result = function()
     calls.store_step(scope, identifier, key, result).result()
     return result
 
 
 vars(step)[MARK] = True
+
+
+def _begun(scope: TaskScope, calls: TaskCalls, key: str, doubt: Any) -> TaskFuture[Any] | None:
+    """Store that a step begins; None if an earlier attempt has begun it.
+
+    Raises:
+        InvalidConfigError: `doubt` is invalid, or the row could not be stored before the step.
+    """
+    if doubt != "ask" and not callable(doubt):
+        raise InvalidConfigError(
+            f'doubt= takes a function or "ask", got {shown_text(doubt)}',
+            do="pass a function that looks the effect up, and returns its result or None",
+        )
+    context = scope.run_context
+    if context.host is None or context.policy.durability is Durability.EXIT:
+        raise InvalidConfigError(
+            f"step {key!r} has doubt=, so that it begins has to be stored before it begins, which "
+            'needs a saver, and durability "sync" or "async"',
+            do='compile(checkpointer=...), and no durability="exit"',
+        )
+    identifier = step_id(scope.task, key + BEGUN)
+    if calls.step_result(identifier) is not EMPTY:
+        return None
+    began = True
+    return calls.store_step(scope, identifier, key + BEGUN, began)
+
+
+def _note_question(scope: TaskScope, calls: TaskCalls, key: str) -> TaskFuture[Any]:
+    """Store that a step has asked: the n-th question of a node has its n-th answer."""
+    identifier, asked = step_id(scope.task, key + ASKED), True
+    return calls.store_step(scope, identifier, key + ASKED, asked)
+
+
+def _skip_question(scope: TaskScope, calls: TaskCalls, key: str) -> None:
+    """Count the question that a step has asked in an earlier attempt, which has its answer."""
+    if calls.step_result(step_id(scope.task, key + ASKED)) is not EMPTY:
+        scope.asked += 1
+
+
+DOUBT_SCHEMA = {
+    "type": "object",
+    "properties": {"done": {"type": "boolean"}, "result": {}},
+    "required": ["done"],
+}
+"""The answer about a step in doubt: whether it is done, and its result."""
+
+
+def _ask_about(key: str) -> Any:
+    """Ask a person whether a step has taken place. Returns its result; None if it has not."""
+    said = f"step {key!r} has begun, and it is not known whether it was done; was it?"
+    scope, value = current("astep()"), {"step": key, "question": said}
+    number = scope.asked
+    answer = scope.ask(value, DOUBT_SCHEMA)
+    if not isinstance(answer, dict) or not isinstance(cast("Any", answer).get("done"), bool):
+        refused = InvalidResumeError(
+            f"the answer about step {key!r} must say whether it is done, got {shown_text(answer)}",
+            do='answer {"done": true, "result": ...} or {"done": false}',
+        )
+        mark_invalid_resume(refused, _question(scope, number, value, DOUBT_SCHEMA))
+        raise refused
+    known = cast("dict[str, Any]", answer)
+    if not known["done"]:
+        return None
+    result = known.get("result")
+    return True if result is None else result
 
 
 def get_idempotency_key(part: str = "") -> str:
@@ -396,6 +511,11 @@ def _task_and_step(what: str, key: str) -> tuple[TaskScope, TaskCalls, str]:
         )
     if scope.progress is not None:
         scope.progress()
+    if key.endswith((BEGUN, ASKED)):
+        raise InvalidConfigError(
+            f"the key {key!r} of {what} ends like that of a row of this library's own",
+            do="choose another key",
+        )
     calls = scope.run_context.calls
     assert calls is not None
     return scope, calls, step_id(scope.task, key)
