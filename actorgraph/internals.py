@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from actorgraph.runtime.task.call_errors import is_foreign_control_flow, translated
     from actorgraph.runtime.task.calling import abandoned, call_plain
     from actorgraph.runtime.task.functions import get_runtime, injected as injected_values
+    from actorgraph.runtime.task.adopted_questions import adopt_questions
     from actorgraph.runtime.task.functions import kept_step, runtime_of
     from actorgraph.runtime.task.live import Writer
     from actorgraph.runtime.task.operation_spans import OperationSpan
@@ -209,6 +210,7 @@ _BY_MODULE = {
     "actorgraph.runtime.system.stored_events": "read_page",
     "actorgraph.runtime.task.call_errors": "is_foreign_control_flow translated",
     "actorgraph.runtime.task.calling": "abandoned call_plain",
+    "actorgraph.runtime.task.adopted_questions": "adopt_questions",
     "actorgraph.runtime.task.functions": """
         get_runtime injected:injected_values kept_step runtime_of
     """,

@@ -43,11 +43,11 @@ from actorgraph.codec.library_types import (
     pack_slots,
 )
 from actorgraph.codec.subclasses import base_of, build_subclass, hides_state, pack_subclass
+from actorgraph.values.alarms import Timing
 from actorgraph.values.checkpoint import VersionNote
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
-from actorgraph.values.timing import Timing
 
 PAIRS = 20
 

@@ -14,6 +14,7 @@ from actorgraph.internals import (
     CURRENT,
     OperationSpan,
     TaskScope,
+    adopt_questions,
     block_on,
     call_plain,
     check_call_ids,
@@ -92,7 +93,7 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             if not isinstance(asked, GraphInterrupt):
                 raise
             if parts:  # a question raised by hand gets its number among those of its call
-                parts[index].adopt_questions(asked)
+                adopt_questions(parts[index], asked)
                 asked = GraphInterrupt(parts[index].raised)
             questions[index] = asked
 

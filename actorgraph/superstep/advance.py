@@ -34,6 +34,7 @@ from actorgraph.superstep.calls import (
 from actorgraph.superstep.handover import hand_over_of, handed_by
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
+from actorgraph.superstep.question_times import with_first_times
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import (
     acknowledged,
@@ -55,7 +56,6 @@ from actorgraph.superstep.task_failures import (
     with_input_advice,
 )
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
-from actorgraph.superstep.timing import with_first_times
 from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.policies import Durability

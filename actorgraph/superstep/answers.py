@@ -25,11 +25,11 @@ from actorgraph.errors import (
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.question_times import overdue_answers
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
-from actorgraph.superstep.timing import overdue_answers
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command, Interrupt, mark_invalid_resume
 from actorgraph.values.constants import INTERRUPT, RESUME, ROUTED

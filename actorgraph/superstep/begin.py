@@ -26,6 +26,7 @@ from actorgraph.superstep.inputs import (
     known_writes,
 )
 from actorgraph.superstep.nesting import continues_stored
+from actorgraph.superstep.question_times import timings_of
 from actorgraph.superstep.replay import asked_at, is_replay, replay
 from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, writes_of
 from actorgraph.superstep.resume import go_on_with
@@ -33,7 +34,6 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks, in_path_order
-from actorgraph.superstep.timing import timings_of
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import INPUT, NULL_TASK, START

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.superstep.timing import with_reminded
+from actorgraph.superstep.question_times import with_reminded
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import (

@@ -4,11 +4,11 @@ from collections.abc import Collection
 from typing import Any
 
 from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.question_times import next_time, with_reminded
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
-from actorgraph.superstep.timing import next_time, with_reminded
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import REMINDED

@@ -15,6 +15,7 @@ from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.superstep.stored_calls import StoredCalls
+from actorgraph.values.alarms import NO_TIMINGS, Timing
 from actorgraph.values.checkpoint import NO_PLACES, LeftTask
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
@@ -28,7 +29,6 @@ from actorgraph.values.run import (
     TaskResult,
 )
 from actorgraph.values.stream_items import StreamItem
-from actorgraph.values.timing import NO_TIMINGS, Timing
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
@@ -188,8 +188,7 @@ class RunState:
         self.versions: dict[str, Any] = {}
         self.seen: dict[str, dict[str, Any]] = {}
         self.max_version: Any = 0
-        self.step = -2
-        self.source = "input"
+        self.step, self.source = -2, "input"
         self.checkpoint: bytes = mint(-2, None)
         self.parent: bytes | None = None
         self.head: bytes | None = None

@@ -16,9 +16,9 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.superstep.deltas import NO_DELTA_CHOICE, choose_deltas
+from actorgraph.superstep.question_times import next_time
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import next_nodes
-from actorgraph.superstep.timing import next_time
 from actorgraph.values.constants import (
     CALL,
     CONTROL_INDEX,

@@ -1,12 +1,90 @@
-"""Alarms: when a system looks at the open questions of a thread.
+"""The times of questions: when they remind and answer themselves, and when a system looks. Pure.
 
-A question may remind, and answer itself. What it wants and when is stored with the question
-(`Timing` in `values/commands.py`); an alarm is the time of the next thing that a thread wants. It
-only says when to look: a system that looks too early finds nothing to do, and sets the alarm anew.
-Times are microseconds since 1970-01-01 UTC, by the store's clock.
+A question may remind, and answer itself: what it wants and when is its `Timing`, stored with it. An
+alarm is the time of the next thing that a thread's open questions want. It only says when to look:
+a system that looks too early finds nothing to do, and sets the alarm anew. All times are
+microseconds since 1970-01-01 UTC by the store's clock, so that all processes over one database
+agree on them.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
 import msgspec
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of a question.
+
+    Attributes:
+        asked: when it was asked first.
+        due: when it answers itself; None for never.
+        otherwise: the answer that it gives itself then, as a tuple of one; () for none: the call
+            of `interrupt` then raises `QuestionExpiredError`.
+        reminders: when it reminds, in ascending order.
+        escalate: the name of the function that is called then; "" for none.
+        sleeps: whether it is a sleep, which only the clock and an answer by its id end.
+        reminded: when it has reminded; from rows of its own.
+    """
+
+    asked: int
+    due: int | None = None
+    otherwise: tuple[Any, ...] = ()
+    reminders: tuple[int, ...] = ()
+    escalate: str = ""
+    sleeps: bool = False
+    reminded: tuple[int, ...] = ()
+
+    @property
+    def open_reminders(self) -> tuple[int, ...]:
+        """The reminders that are still to come, or overdue: none that the newest one covered."""
+        last = self.reminded[-1] if self.reminded else self.asked - 1
+        return tuple(at for at in self.reminders if at > last)
+
+    @property
+    def own_answer(self) -> Any:
+        """The answer that it gives itself when it is due."""
+        return self.otherwise[0] if self.otherwise else dict(EXPIRED)
+
+    @property
+    def next(self) -> int | None:
+        """When it does something next; None for never."""
+        times = [*self.open_reminders[:1], *(() if self.due is None else (self.due,))]
+        return min(times, default=None)
+
+
+EXPIRED = {"__expired__": True}
+"""The stored form of the answer of a question that was due and has no `otherwise`."""
+
+
+def is_expired(answer: object) -> bool:
+    """Whether an answer says that its question was due."""
+    return type(answer) is dict and answer == EXPIRED
+
+
+NO_TIMINGS: Mapping[str, Timing] = MappingProxyType({})
+
+
+def as_datetime(at: int) -> datetime:
+    """Convert microseconds since 1970-01-01 UTC to a time in UTC."""
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def as_microseconds(at: datetime) -> int:
+    """Convert a time with a zone to microseconds since 1970-01-01 UTC."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def from_now(length: timedelta, now: int) -> int:
+    """The time that is so much later than now."""
+    return now + length // _MICROSECOND
 
 
 class Alarm(msgspec.Struct, frozen=True, gc=False):

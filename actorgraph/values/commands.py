@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final, Generic, Literal, cast
 from actorgraph.errors import GraphInterrupt
 from actorgraph.errors.excerpts import fields_text
 from actorgraph.errors.texts import plain, storable
+from actorgraph.values.alarms import Timing, as_datetime
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
 from actorgraph.values.schema_types import DestinationT_co, OwnResultT
-from actorgraph.values.timing import Timing, as_datetime
 
 
 @dataclass(frozen=True, slots=True)

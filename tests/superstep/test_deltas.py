@@ -220,6 +220,9 @@ class TestRebuilding:
 
 FIRST: dict[str, Any] = {
     "saves_at_once": True,
+    "now": 0,
+    "sets_alarm": False,
+    "timings": {},
     "anchor": None,
     "answering": False,
     "unaddressed_answer": [],

@@ -28,8 +28,8 @@ from actorgraph.plan.plan import Plan
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.runtime.system.alarms import LEASE_S
-from actorgraph.superstep.timing import due_reminders, overdue_answers
+from actorgraph.runtime.system.alarm_actor import LEASE_S
+from actorgraph.superstep.question_times import due_reminders, overdue_answers
 from actorgraph.values.alarms import AlarmRow
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.systems import ListRuns, RunRow

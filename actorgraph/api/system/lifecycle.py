@@ -18,7 +18,7 @@ from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.ports import Dispatcher
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
-from actorgraph.runtime.system.alarms import AlarmActor
+from actorgraph.runtime.system.alarm_actor import AlarmActor
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.runtime.system.job import LEASE_LOST

@@ -43,6 +43,7 @@ from actorgraph.runtime.run.attempts import (
 )
 from actorgraph.runtime.run.error_notes import note_missing, note_no_resource
 from actorgraph.runtime.stepper import stepper_here, steps_here
+from actorgraph.runtime.task.adopted_questions import adopt_questions
 from actorgraph.runtime.task.cache_reads import Reads, reads_of
 from actorgraph.runtime.task.call_errors import is_foreign_control_flow, translated
 from actorgraph.runtime.task.calling import (
@@ -424,7 +425,7 @@ class NodeActor:
         if isinstance(counts, GraphDrained) and is_foreign_control_flow(counts.__cause__):
             scope.drained = scope.drained or counts
         if counts is None:
-            scope.adopt_questions(error)
+            adopt_questions(scope, error)
             return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)

@@ -447,8 +447,7 @@ class PersistenceActor:
     def _note(self, batch: Sequence[Posted], began: float) -> None:
         """Count a batch that has just been committed."""
         ended = time.perf_counter()
-        self._messages += len(batch)
-        self._commits += 1
+        self._messages, self._commits = self._messages + len(batch), self._commits + 1
         self._largest = max(self._largest, len(batch))
         self._last_s = ended - began
         self._commit_s += self._last_s

@@ -45,13 +45,13 @@ from actorgraph.runtime.task.timed_questions import (
     timing_of,
 )
 from actorgraph.superstep.calls import step_id
+from actorgraph.values.alarms import Timing
 from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import ExecutionInfo, ServerInfo
 from actorgraph.values.schema_types import ContextT
 from actorgraph.values.served_users import served_user
-from actorgraph.values.timing import Timing
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
@@ -225,6 +225,17 @@ def interrupt(
     times: Callable[[], Timing] | None = None
     if due is not None or remind or otherwise is not MISSING or escalate is not None:
         times = partial(timing_of, scope, due, otherwise, remind, escalate)
+    if otherwise is not MISSING and not isinstance(response_schema, dict | None):
+        _check_own_answer(otherwise, response_schema)
+    return _ask(scope, value, response_schema, times)
+
+
+def _ask(
+    scope: TaskScope,
+    value: Any,
+    response_schema: type | dict[str, Any] | None,
+    times: Callable[[], Timing] | None,
+) -> Any:
     if response_schema is None or isinstance(response_schema, dict):
         answer = scope.ask(value, response_schema, times)
         return answer if times is None else checked_for_expiry(answer)
@@ -233,8 +244,6 @@ def interrupt(
         shown = json_schema(response_schema, title=response_schema.__name__)
     else:
         shown = adapter.json_schema()
-    if otherwise is not MISSING:
-        _check_own_answer(otherwise, response_schema)
     number = scope.asked
     answer = checked_for_expiry(scope.ask(value, shown, times))
     return _convert_answer(answer, response_schema, lambda: _question(scope, number, value, shown))

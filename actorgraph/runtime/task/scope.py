@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from copy import copy
-from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -45,12 +44,12 @@ from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Runtime,
 from actorgraph.runtime.task.task_places import run_metadata, task_metadata
 from actorgraph.superstep.calls import call_place, check_call
 from actorgraph.superstep.run_state import RunState
+from actorgraph.values.alarms import Timing
 from actorgraph.values.commands import Interrupt, RunControl
 from actorgraph.values.constants import CALL, PUSH
-from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id
+from actorgraph.values.ids import TaskId, as_text, interrupt_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
-from actorgraph.values.timing import Timing
 
 Inherit = Callable[["TaskScope", Context], None]
 """Passes a task's config on to the calls in its context."""
@@ -364,25 +363,6 @@ class TaskScope:
                 self._note_unaddressed_answer()
                 return True
         return False
-
-    def adopt_questions(self, error: BaseException) -> None:
-        """Add the questions of a GraphInterrupt that were not asked here.
-
-        Those that the node raised itself have no id; those of a graph of LangGraph's have its.
-        """
-        self.raised = [question for question in self.raised if question is not UNHEARD]
-        if isinstance(error, BaseExceptionGroup):
-            for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-                self.adopt_questions(part)
-        elif isinstance(error, GraphInterrupt):
-            for question in error.interrupts:
-                if not is_interrupt_id(question.id):
-                    index = max(self.asked, len(self.answers))
-                    self.asked = index + 1
-                    identifier = interrupt_id(self.task.namespace + self.key, index)
-                    self.raised.append(replace(question, id=identifier))
-                elif all(question.id != known.id for known in self.raised):
-                    self.raised.append(question)
 
     def _note_unaddressed_answer(self) -> None:
         """Note in this task and those above that an answer without an id has been used."""

@@ -8,8 +8,8 @@ from actorgraph.errors import InvalidConfigError, QuestionExpiredError
 from actorgraph.errors.excerpts import shown
 from actorgraph.plan.escalations import function_at, way_to
 from actorgraph.runtime.task.scope import TaskScope, current
+from actorgraph.values.alarms import Timing, as_datetime, as_microseconds, from_now, is_expired
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
-from actorgraph.values.timing import Timing, as_datetime, as_microseconds, from_now, is_expired
 
 Escalation = Callable[[Any, int], Any]
 """Called when a question reminds: with the question's `Interrupt`, and how often it has reminded,

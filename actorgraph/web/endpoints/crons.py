@@ -19,7 +19,7 @@ from actorgraph.web.http.identity import name_of
 from actorgraph.web.http.json_equality import contains
 from actorgraph.web.http.problems import Forbidden, NotFound, TooMany
 from actorgraph.web.http.request_limits import check_merged
-from actorgraph.web.jobs.background import alarm_of
+from actorgraph.web.jobs.background import bell_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
 from actorgraph.web.jobs.cron_registry import StoredCron
 from actorgraph.web.registries.assistant_registry import StoredAssistant
@@ -63,7 +63,7 @@ async def create(call: ApiCall) -> response_types.Cron:
     async with call.server.crons.creating:
         await _check_number(call, cron.user_id)
         await call.server.crons.put(cron)
-    alarm_of(call.server.system).ring()
+    bell_of(call.server.system).ring()
     return await _response(call, cron)
 
 
@@ -162,7 +162,7 @@ async def update(call: ApiCall) -> response_types.Cron:
     if given or body.input is not UNSET:
         await _check_runs(call, made)
     await call.server.crons.put(made)
-    alarm_of(call.server.system).ring()
+    bell_of(call.server.system).ring()
     return await _response(call, made)
 
 

@@ -25,7 +25,7 @@ class BackgroundJob(Protocol):
         ...
 
 
-class Alarm:
+class Bell:
     """Wakes the loop of `look_forever` before its time."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Alarm:
             self._event.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait until the alarm rings, or for some seconds."""
+        """Wait until it rings, or for some seconds."""
         self._event = anyio.Event()
         with anyio.move_on_after(seconds):
             await self._event.wait()
@@ -46,7 +46,7 @@ class Alarm:
 
 async def look_forever(system: ActorSystem) -> None:
     """Let the jobs of all servers of a system look, until cancelled or the system closes."""
-    alarm = alarm_of(system)
+    bell = bell_of(system)
     while True:
         pause_s = LOOK_S
         for job in list(_JOBS.get(system, ())):
@@ -56,12 +56,12 @@ async def look_forever(system: ActorSystem) -> None:
                 return
             except Exception as error:  # noqa: BLE001 - the store may be available the next time
                 event("warning", "web.job_failed", job=type(job).__name__, error=repr(error))
-        await alarm.wait(max(pause_s, 0.01))
+        await bell.wait(max(pause_s, 0.01))
 
 
-def alarm_of(system: ActorSystem) -> Alarm:
-    """Return the alarm of a system's jobs."""
-    return _ALARMS.setdefault(system, Alarm())
+def bell_of(system: ActorSystem) -> Bell:
+    """Return the bell of a system's jobs."""
+    return _BELLS.setdefault(system, Bell())
 
 
 def add_job(system: ActorSystem, job: BackgroundJob) -> None:
@@ -70,4 +70,4 @@ def add_job(system: ActorSystem, job: BackgroundJob) -> None:
 
 
 _JOBS: WeakKeyDictionary[ActorSystem, WeakSet[BackgroundJob]] = WeakKeyDictionary()
-_ALARMS: WeakKeyDictionary[ActorSystem, Alarm] = WeakKeyDictionary()
+_BELLS: WeakKeyDictionary[ActorSystem, Bell] = WeakKeyDictionary()

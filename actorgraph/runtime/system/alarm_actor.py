@@ -3,7 +3,7 @@
 The saver has the time of the next thing that each thread wants (`values/alarms.py`). The actor
 reads the first of them, sleeps until it has come, or until this process stores an earlier one, and
 takes those that have come, so that one of several systems looks at each. What to do then is
-decided by `superstep/timing.py`, and done by the system.
+decided by `superstep/question_times.py`, and done by the system.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ class Requested(Protocol):
 
     @property
     def request(self) -> object:
-        """The request."""
+        """What was stored."""
         ...
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from actorgraph.values.alarms import Timing
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.timing import Timing
 
 
 def next_time(questions: Iterable[Interrupt]) -> int:
