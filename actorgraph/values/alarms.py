@@ -42,6 +42,14 @@ class Timing:
     sleeps: bool = False
     reminded: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        parts = ["sleeps"] if self.sleeps else []
+        if self.due is not None:
+            parts.append(f"due={as_datetime(self.due).isoformat()}")
+        if self.reminders:
+            parts.append(f"reminds={[as_datetime(at).isoformat() for at in self.reminders]}")
+        return f"Timing({', '.join(parts)})"
+
     @property
     def open_reminders(self) -> tuple[int, ...]:
         """The reminders that are still to come, or overdue: none that the newest one covered."""

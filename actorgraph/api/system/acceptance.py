@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from actorgraph.api.graph.checked_answers import refusal_in
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
-from actorgraph.superstep.answers import check_answers, check_resume, not_waiting
+from actorgraph.superstep.answers import any_fits, check_answers, check_resume, not_waiting
 from actorgraph.values.commands import Command
 from actorgraph.values.ids import is_interrupt_id
 
@@ -40,13 +40,19 @@ class Answering:
 
     @asynccontextmanager
     async def accepting(
-        self, graph: CompiledStateGraph, config: Mapping[str, Any], answers: Mapping[str, Any]
+        self,
+        graph: CompiledStateGraph,
+        config: Mapping[str, Any],
+        answers: Mapping[str, Any],
+        *,
+        fits: bool = False,
     ) -> AsyncGenerator[None]:
         """Check answers; the body accepts the run that brings them.
 
         Args:
             config: with the thread's id.
             answers: interrupt id -> answer.
+            fits: whether they are known to fit their questions, which then isn't checked.
         Raises:
             UnknownInterruptError, AlreadyResumedError, InvalidResumeError: see `check_answers`.
         """
@@ -61,7 +67,8 @@ class Answering:
             answered = await self._answered(thread_id)
             state = await graph.aget_state(dict(config))
             asked = [question for question in state.interrupts if question.id not in answered]
-            check_answers(answers, asked, thread_id, refusal_in(graph.plan, shown=True))
+            refusal = any_fits if fits else refusal_in(graph.plan, shown=True)
+            check_answers(answers, asked, thread_id, refusal)
             yield
         finally:
             self._coming -= own

@@ -37,6 +37,8 @@ from actorgraph.values.systems import ListRuns, RunRow
 Answer = Callable[[str, str, Mapping[str, Any]], Awaitable[object]]
 """Starts a run that answers questions: graph's name, thread id, interrupt id -> answer."""
 
+BUSY_S = (0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
+"""Seconds before each look at a thread that is busy."""
 TRIES_S = (1.0, 5.0)
 """Seconds before each further call of a function that failed."""
 
@@ -65,23 +67,32 @@ class AlarmWork:
     async def look(self, row: AlarmRow) -> None:
         """Look at a thread, and do what its open questions want now.
 
-        Nothing is done while a run of the thread is open: it sets the alarm anew when it ends.
+        Nothing is done while a run of the thread is open: it sets the alarm anew when it ends. The
+        alarm may be that of a run's last save, just before the thread is free, so it is tried for
+        a short while.
 
         Raises:
             StorageError, SchemaMismatchError: the thread can't be read or written.
         """
+        for pause_s in BUSY_S:
+            if pause_s:
+                await anyio.sleep(pause_s)
+            if await self._look(row):
+                return
+
+    async def _look(self, row: AlarmRow) -> bool:
+        """As `look`; returns False if a run of the thread is open."""
         name, thread_id = self._names[row.graph], row.thread_id
         now = self._host.clock.now()
         open_runs: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
         if any(run.due <= now for run in open_runs):
-            return
+            return False
         graph = self._graphs[name]
         at = AddressedGraph(self._host, graph.codec, graph.plan, Address(thread_id), declared=True)
         look = await look_at(at)
         answers = overdue_answers(look.questions, now)
         if answers:
-            await self._give(name, thread_id, answers)
-            return
+            return await self._give(name, thread_id, answers)
         reminders = due_reminders(look.questions, now)
         await self._remind(graph.plan, thread_id, reminders)
         try:
@@ -89,16 +100,20 @@ class AlarmWork:
             await store_reminded(at, look, ids, self._host.clock.now())
         except ConflictError as error:
             log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
+        return True
 
-    async def _give(self, name: str, thread_id: str, answers: Mapping[str, Any]) -> None:
+    async def _give(self, name: str, thread_id: str, answers: Mapping[str, Any]) -> bool:
         try:
             await self._answer(name, thread_id, answers)
-        except (AlreadyResumedError, UnknownInterruptError, ThreadBusyError) as error:
+        except ThreadBusyError:
+            return False
+        except (AlreadyResumedError, UnknownInterruptError) as error:
             log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
         except (SystemBusyError, SystemClosedError) as error:  # it comes again after its lease
             log_event("warning", "alarm.postponed", thread_id=thread_id, error=str(error))
         else:
             log_event("info", "question.due", thread_id=thread_id, interrupts=sorted(answers))
+        return True
 
     async def _remind(self, plan: Plan, thread_id: str, questions: Sequence[Interrupt]) -> None:
         async with anyio.create_task_group() as group:

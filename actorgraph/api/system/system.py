@@ -321,7 +321,7 @@ class ActorSystem(StoredRunMethods):
 
     async def _answer_by_clock(self, graph: str, thread_id: str, answers: Mapping[str, Any]) -> Run:
         compiled, config = self._graph(graph), config_with_thread(None, thread_id)
-        async with self._answering.accepting(compiled, config, answers):
+        async with self._answering.accepting(compiled, config, answers, fits=True):
             given = Command(resume=dict(answers))
             return await self._start(
                 graph, thread_id, given, "reject", {"metadata": dict(BY_CLOCK)}
