@@ -117,12 +117,29 @@ def takeover() -> str:
     )
 
 
+def alarms() -> str:
+    """A question with times: the row, the alarm beside it, and who answers."""
+    return drawn(
+        "node: interrupt(due=) -> one commit",
+        "one commit -> row: the question",
+        "one commit -> alarm: when to look",
+        "alarm: when to look .. system that takes it | its time has come",
+        "system that takes it -> escalate() | it reminds",
+        "escalate() .. row: it has reminded",
+        "row: it has reminded .. alarm: when to look | set anew",
+        "system that takes it -> run with the answer | it is due",
+        "a person -> run with the answer | comes first",
+        "run with the answer -> node goes on | one of them wins, by the id",
+    )
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "supersteps": supersteps,
     "durability": durability,
     "fork": fork,
     "actors": actors,
     "takeover": takeover,
+    "alarms": alarms,
 }
 """Name of the file -> what draws it."""
 
