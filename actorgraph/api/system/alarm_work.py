@@ -34,8 +34,9 @@ from actorgraph.values.alarms import AlarmRow
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.systems import ListRuns, RunRow
 
-Answer = Callable[[str, str, Mapping[str, Any]], Awaitable[object]]
-"""Starts a run that answers questions: graph's name, thread id, interrupt id -> answer."""
+Answer = Callable[[str, str, Mapping[str, Any], bytes | None], Awaitable[object]]
+"""Starts a run that answers questions: graph's name, thread id, interrupt id -> answer, and the run
+that asked; its context and options are the new run's."""
 
 BUSY_S = (0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 """Seconds before each look at a thread that is busy."""
@@ -92,7 +93,8 @@ class AlarmWork:
         look = await look_at(at)
         answers = overdue_answers(look.questions, now)
         if answers:
-            return await self._give(name, thread_id, answers)
+            assert look.restored is not None
+            return await self._give(name, thread_id, answers, look.restored.run)
         reminders = due_reminders(look.questions, now)
         await self._remind(graph.plan, thread_id, reminders)
         try:
@@ -102,9 +104,11 @@ class AlarmWork:
             log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
         return True
 
-    async def _give(self, name: str, thread_id: str, answers: Mapping[str, Any]) -> bool:
+    async def _give(
+        self, name: str, thread_id: str, answers: Mapping[str, Any], asked_by: bytes | None
+    ) -> bool:
         try:
-            await self._answer(name, thread_id, answers)
+            await self._answer(name, thread_id, answers, asked_by)
         except ThreadBusyError:
             return False
         except (AlreadyResumedError, UnknownInterruptError) as error:

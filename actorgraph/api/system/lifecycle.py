@@ -75,7 +75,8 @@ class LifecycleMethods(RecoveryMethods):
                 group.start_soon(watch.serve)
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
-            if self._keeps and getattr(self.saver, "keeps_alarms", False):
+            alarms = self._keeps and getattr(self.saver, "keeps_alarms", False)
+            if alarms and self._policy.accepts:
                 self._serve_alarms(stack, host, group)
             self._observe(group)
         except BaseException as error:  # also a cancellation: close all that is open so far
@@ -114,9 +115,13 @@ class LifecycleMethods(RecoveryMethods):
         group.start_soon(alarms.serve)
 
     async def _answer_by_clock(
-        self, graph: str, thread_id: str, answers: Mapping[str, Any]
+        self, graph: str, thread_id: str, answers: Mapping[str, Any], asked_by: bytes | None
     ) -> object:
-        """Start a run with the answers that questions give themselves."""
+        """Start a run with the answers that questions give themselves.
+
+        Args:
+            asked_by: the run that has asked them, whose context and options it gets.
+        """
         raise NotImplementedError
 
     def _observe(self, group: TaskGroup) -> None:

@@ -492,6 +492,27 @@ def read_arguments(graph: CompiledStateGraph, row: RunRow) -> RunArguments:
     )
 
 
+def options_again(graph: CompiledStateGraph, row: RunRow) -> StartOptions:
+    """Make the options for a run that goes on with what a stored run has begun.
+
+    Without the place in the thread at which that one began, and how it took answers.
+
+    Raises:
+        CheckpointError: the stored arguments can't be decoded.
+    """
+    known = read_arguments(graph, row)
+    places = ("checkpoint_id", "checkpoint_ns", "checkpoint_map", "thread_id")
+    given: dict[str, Any] = known.config.get("configurable") or {}
+    configurable = {key: value for key, value in given.items() if key not in places}
+    options = cast("StartOptions", {**known.options})
+    options.pop("strict_resume", None)
+    options["config"] = {**known.config, "configurable": configurable}
+    options["stream_mode"] = cast("Any", known.stream_mode)
+    options["subgraphs"], options["resumable"] = known.subgraphs, known.resumable
+    options["metadata"] = msgspec.json.decode(row.metadata or "{}")
+    return options
+
+
 def new_run_row(call: StartCall, run: bytes, owner: bytes, payload: bytes, created: int) -> RunRow:
     """Make the row of a new run, accepted at a time of the store's clock."""
     return RunRow(

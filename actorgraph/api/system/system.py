@@ -35,7 +35,12 @@ from actorgraph.api.graph.graph_threads import BatchCall
 from actorgraph.api.system.acceptance import Answering
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING
-from actorgraph.api.system.run_arguments import StartOptions, checked_call, config_with_thread
+from actorgraph.api.system.run_arguments import (
+    StartOptions,
+    checked_call,
+    config_with_thread,
+    options_again,
+)
 from actorgraph.api.system.run_feed import RunFeed
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.stored_runs import StoredRunMethods
@@ -319,13 +324,17 @@ class ActorSystem(StoredRunMethods):
         async with self._answering.accepting(compiled, config, answers):
             return await self._start(graph, str(thread_id), given, if_busy, rest)
 
-    async def _answer_by_clock(self, graph: str, thread_id: str, answers: Mapping[str, Any]) -> Run:
+    async def _answer_by_clock(
+        self, graph: str, thread_id: str, answers: Mapping[str, Any], asked_by: bytes | None
+    ) -> Run:
         compiled, config = self._graph(graph), config_with_thread(None, thread_id)
+        row = None if asked_by is None else await self._row(asked_by)
+        known = row is not None and row.graph == graph and bool(row.payload)
+        options = options_again(compiled, row) if row is not None and known else StartOptions()
+        options["metadata"] = {**(options.get("metadata") or {}), **BY_CLOCK}
         async with self._answering.accepting(compiled, config, answers, fits=True):
             given = Command(resume=dict(answers))
-            return await self._start(
-                graph, thread_id, given, "reject", {"metadata": dict(BY_CLOCK)}
-            )
+            return await self._start(graph, thread_id, given, "reject", options)
 
     async def _open_runs(self, thread_id: str) -> list[Run]:
         return await self.runs(thread_id=thread_id, statuses=OPEN_STATUSES)

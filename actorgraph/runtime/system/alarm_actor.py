@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 import anyio
+from anyio.abc import TaskGroup
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event as log_event
@@ -23,8 +24,10 @@ LOOK_S = 5.0
 LEASE_S = 60.0
 """Seconds that one that has taken an alarm has for it; then another one may take it."""
 BATCH = 256
-AT_ONCE = 32
-"""Threads that it looks at at once."""
+AT_ONCE = 256
+"""Threads that it looks at at once; calls of functions that remind may take long."""
+PAUSE_S = 0.1
+"""Seconds until it reads again what others have taken meanwhile, or what it could not take."""
 MICROSECONDS = 1_000_000
 
 
@@ -56,6 +59,7 @@ class AlarmActor:
         self._look = look
         self._earliest = 0
         self._sooner = Gate()
+        self._places = anyio.Semaphore(AT_ONCE)
 
     def note(self, batch: Sequence[Requested]) -> None:
         """Note the alarms of commits that were stored in this process; from any thread."""
@@ -67,29 +71,34 @@ class AlarmActor:
                     self._sooner.open()
 
     async def serve(self) -> None:
-        """Look at threads as their alarms come."""
-        while True:
-            self._sooner, self._earliest = Gate(), 0
-            try:
-                rows = await self._read()
-                now = self._host.clock.now()
-                due = [row for row in rows if row.at <= now]
-                if due:
-                    await self._act(await self._take(due))
-                    continue
-            except ActorGraphError as error:
-                log_event("warning", "alarms.not_read", error=repr(error))
-                rows = []
-            await self._wait(rows[0].at if rows else 0)
+        """Look at threads as their alarms come; a slow look holds no other one up."""
+        async with anyio.create_task_group() as group:
+            while True:
+                self._sooner, self._earliest = Gate(), 0
+                at, pause_s = 0, LOOK_S
+                try:
+                    rows = await self._read()
+                    now = self._host.clock.now()
+                    due = [row for row in rows if row.at <= now]
+                    if due:
+                        taken = await self._take(due)
+                        await self._begin(group, taken)
+                        pause_s = 0.0 if taken else PAUSE_S
+                    elif rows:
+                        at = rows[0].at
+                except ActorGraphError as error:
+                    log_event("warning", "alarms.not_read", error=repr(error))
+                if pause_s:
+                    await self._wait(at, pause_s)
 
     async def _read(self) -> list[AlarmRow]:
         return await self._host.reader.ask(ListAlarms(self._graphs, BATCH))
 
-    async def _wait(self, at: int) -> None:
+    async def _wait(self, at: int, most_s: float) -> None:
         """Wait for a time, an earlier alarm of this process, or the next look."""
         clock = self._host.clock
         self._earliest = at
-        pause_s = LOOK_S if at == 0 else min(LOOK_S, max(at - clock.now(), 0) / MICROSECONDS)
+        pause_s = min(most_s, max(at - clock.now(), 0) / MICROSECONDS) if at else most_s
         await clock.wait(pause_s, self._sooner.wait)
 
     async def _take(self, due: Sequence[AlarmRow]) -> list[AlarmRow]:
@@ -102,17 +111,15 @@ class AlarmActor:
             if isinstance(outcome, Committed) and outcome.sequence
         ]
 
-    async def _act(self, taken: Sequence[AlarmRow]) -> None:
-        limiter = anyio.Semaphore(AT_ONCE)
+    async def _begin(self, group: TaskGroup, taken: Sequence[AlarmRow]) -> None:
+        for row in taken:
+            await self._places.acquire()
+            group.start_soon(self._look_at, row)
 
-        async def look(row: AlarmRow) -> None:
-            async with limiter:
-                try:
-                    await self._look(row)
-                except Exception as error:  # noqa: BLE001 - of a program's values or functions
-                    thread = row.thread_id
-                    log_event("error", "alarm.failed", thread_id=thread, error=repr(error))
-
-        async with anyio.create_task_group() as group:
-            for row in taken:
-                group.start_soon(look, row)
+    async def _look_at(self, row: AlarmRow) -> None:
+        try:
+            await self._look(row)
+        except Exception as error:  # noqa: BLE001 - of a program's values or functions
+            log_event("error", "alarm.failed", thread_id=row.thread_id, error=repr(error))
+        finally:
+            self._places.release()
