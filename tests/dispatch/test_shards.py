@@ -16,6 +16,8 @@ from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.postgres.buckets import MOVE_NAME, BucketTable
 from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.systems import ShardedSystem
+from actorgraph.values.alarms import Alarm, AlarmRow, ListAlarms
+from actorgraph.values.commits import EPOCH_ANY, Commit
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.shards import bucket_in, bucket_of
 from actorgraph.values.thread_rows import PutThread
@@ -180,6 +182,22 @@ class TestMoves:
             assert await one.threads() == []
             (found,) = await two.threads(values={"bar": ["a"]}, metadata={"user": "ada"})
             assert found.thread_id == "t"
+
+    @pytest.mark.one_loop
+    async def test_an_alarm_moves_with_its_thread(self, places):
+        """
+        It is in the other database alone, with its time.
+        """
+        async with sharded(places) as system:
+            await (await system.start("g", "t", {"bar": []})).result()
+            one, two = (host_of(part.saver) for part in system.systems.values())
+            await one.writer.store(
+                Commit("t", "", None, EPOCH_ANY, 0, None, alarm=Alarm(2**40, "g"))
+            )
+            assert await system.move([bucket_of("t")], "two") == 1
+
+            assert await one.saver.query([ListAlarms(("g",), 9)]) == [[]]
+            assert await two.saver.query([ListAlarms(("g",), 9)]) == [[AlarmRow("t", 2**40, "g")]]
 
     @pytest.mark.one_loop
     async def test_a_process_with_an_old_map_is_refused_and_goes_on(self, places):

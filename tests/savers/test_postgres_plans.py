@@ -16,9 +16,10 @@ import psycopg
 import pytest
 
 from actorgraph import ActorSystem, Command, PostgresSaver
-from actorgraph.savers.postgres import queries, shapes, statements
+from actorgraph.savers.postgres import alarms, queries, shapes, statements
 from actorgraph.savers.postgres import statements as removals
 from actorgraph.savers.postgres import statements as system_statements
+from actorgraph.values.alarms import Alarm, ListAlarms, TakeAlarm
 from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
     AdoptRun,
@@ -61,6 +62,7 @@ INSERT INTO system_runs
     FROM threads;
 INSERT INTO owners VALUES ('\xff', now() + interval '1 day');
 INSERT INTO events SELECT head, 1, 0, '' FROM threads;
+INSERT INTO alarms SELECT thread_id, 'g', 9 FROM threads;
 """
 NEVER_ANALYZED = """
 ALTER TABLE threads SET (autovacuum_enabled = off);
@@ -71,6 +73,7 @@ ALTER TABLE writes SET (autovacuum_enabled = off);
 ALTER TABLE runs SET (autovacuum_enabled = off);
 ALTER TABLE events SET (autovacuum_enabled = off);
 ALTER TABLE system_runs SET (autovacuum_enabled = off);
+ALTER TABLE alarms SET (autovacuum_enabled = off);
 """
 LONG = """
 INSERT INTO points (thread, namespace, seq, id, step, source, next, created, metadata, shape,
@@ -162,6 +165,7 @@ async def everything(saver) -> None:
         ListWaiting(("g",), (), 1, 9, owned=True),
         CountWaiting(9, 1),
         ReadEvents(b"\3" * 16, "s", 0, 9),
+        ListAlarms(("g", "h"), 1),
     ):
         await saver.query([query])
     await saver.query([ReadEvents(run * 16, "s", 0, 9) for run in (b"\3", b"\4")])
@@ -195,6 +199,8 @@ async def rarely(saver) -> None:
         PutRun(row, "open"),
         SetRun(b"\1" * 16, "open", b"\2" * 16, "cancelled", ""),
         SealRun(b"\1" * 16, "open", None, (event,)),
+        Commit("open", "", None, 0, 0, None, alarm=Alarm(5, "h")),
+        TakeAlarm("open", 5, 6),
     ]
     for request in (*claims, *owned):
         assert isinstance((await saver.commit([request]))[0], Committed)
@@ -259,7 +265,7 @@ class TestPlans:
         await made(postgres, schema)
         Noting.asked = set()
         await counted(postgres, schema, everything)
-        modules = (statements, queries, removals, shapes, system_statements)
+        modules = (alarms, statements, queries, removals, shapes, system_statements)
         left_out = {n for text, n in listed(*modules).items() if text not in Noting.asked}
 
         assert left_out <= {"LOCK_FREE_THREADS", "SELECT_RUNS"}

@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from actorgraph.savers.judge import ThreadState
+from actorgraph.values.alarms import AlarmRow
 from actorgraph.values.commits import (
     BlobRow,
     CheckpointRow,
@@ -22,7 +23,7 @@ from tests.support.source_files import ROOT
 PAGE = (ROOT / "docs" / "reference" / "saver-rows.md").read_text("utf-8")
 ROWS = [
     *(CheckpointRow, BlobRow, RangeRow, MergeRow, LedgerRow),
-    *(ThreadState, StoredClaim, RunRow, EventRow, OwnerRow),
+    *(ThreadState, StoredClaim, RunRow, EventRow, OwnerRow, AlarmRow),
 ]
 TABLE = re.compile(r"^[^|\n]*`(\w+)`[^|\n]*:\n\n((?:\|.*\n)+)", re.MULTILINE)
 

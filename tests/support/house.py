@@ -38,7 +38,7 @@ THINKING = (
 
 ROLES = {
     *("__init__", "__main__", "base", "saver", "batch", "reading", "retention", "systems"),
-    "thread_index",
+    *("thread_index", "alarms"),
     *("schema", "backup", "store", "memory", "sqlite", "postgres", "statements", "transactions"),
     *("connections", "items", "statistics", "translate"),
 }

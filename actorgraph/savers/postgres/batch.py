@@ -23,8 +23,8 @@ from actorgraph.errors import (
 )
 from actorgraph.savers.integrity import check_head
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
+from actorgraph.savers.postgres import alarms, systems, thread_index
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.buckets import REFUSED
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
@@ -41,6 +41,7 @@ from actorgraph.storage.postgres.translate import (
     server_message,
 )
 from actorgraph.storage.store_clock import StoreClock
+from actorgraph.values.alarms import TakeAlarm
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import AdoptRun, PutRun, RunRow, SetRun, StoreEvents
@@ -185,7 +186,9 @@ _GROUPED = (Commit, PutRun, SetRun, AdoptRun, StoreEvents)
 
 def _is_unlocked(request: Request) -> bool:
     """Whether a request needs no lock of its thread's row."""
-    return isinstance(request, (Vacuum, *THREAD_REQUESTS)) or systems.is_unlocked(request)
+    if isinstance(request, (Vacuum, TakeAlarm, *THREAD_REQUESTS)):
+        return True
+    return systems.is_unlocked(request)
 
 
 class _Transaction:
@@ -310,7 +313,7 @@ class _Transaction:
         return owned.update(request, thread)
 
     def _apply(
-        self, request: RetentionRequest | Vacuum | systems.RareRequest | ThreadRequest
+        self, request: RetentionRequest | Vacuum | TakeAlarm | systems.RareRequest | ThreadRequest
     ) -> CommitOutcome:
         """Carry out a request that is a group of its own."""
         if isinstance(request, Vacuum):  # VACUUM can't run in a transaction: it follows the batch
@@ -326,6 +329,8 @@ class _Transaction:
         self.send()
         if isinstance(request, THREAD_REQUESTS):
             return thread_index.apply(self._connection, request)
+        if isinstance(request, TakeAlarm):
+            return alarms.take(self._connection, request)
         if isinstance(request, systems.RareRequest):
             return systems.apply_request(self._connection, request, self._clock)
         return apply_retention(self._connection, request, self._threads)

@@ -42,6 +42,7 @@ COPIED: dict[LiteralString, LiteralString] = {
     "events": _RUNS_IN_MOVING,
     "system_runs": "thread_id IN (SELECT thread_id FROM moving)",
     "cancels": _RUNS_IN_MOVING,
+    "alarms": "thread_id IN (SELECT thread_id FROM moving)",
     "thread_index": "thread_id IN (SELECT thread_id FROM moving)",
 }
 """Table -> the rows that move; every table of the saver that has rows of threads."""

@@ -101,6 +101,7 @@ DELETE_BUCKETS = (
         SELECT s.run FROM system_runs s JOIN moving USING (thread_id))""",
     "DELETE FROM runs WHERE thread IN (SELECT thread FROM moving)",
     "DELETE FROM system_runs WHERE thread_id IN (SELECT thread_id FROM moving)",
+    "DELETE FROM alarms WHERE thread_id IN (SELECT thread_id FROM moving)",
     "DELETE FROM threads WHERE thread IN (SELECT thread FROM moving)",
     "DELETE FROM thread_index WHERE thread_id IN (SELECT thread_id FROM moving)",
     # Last: the triggers of the index mark threads whose rows are deleted.

@@ -8,6 +8,7 @@ from psycopg.rows import tuple_row
 from actorgraph.savers.orphans import report_orphans
 
 _OF_NO_THREAD: LiteralString = "NOT EXISTS (SELECT FROM threads t WHERE t.thread = o.thread)"
+_OF_NO_ID: LiteralString = "NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = o.thread_id)"
 _OF_NO_RUN: LiteralString = "NOT EXISTS (SELECT FROM system_runs s WHERE s.run = o.run)"
 _NOR_A_CLAIM: LiteralString = "NOT EXISTS (SELECT FROM runs r WHERE r.run = o.run)"
 _TABLES: tuple[tuple[LiteralString, LiteralString, LiteralString], ...] = (
@@ -18,6 +19,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString, LiteralString], ...] = (
     ("runs", "thread", _OF_NO_THREAD),
     ("events", "run", f"{_OF_NO_RUN} AND {_NOR_A_CLAIM}"),
     ("cancels", "run", _OF_NO_RUN),
+    ("alarms", "thread_id", _OF_NO_ID),
 )
 
 

@@ -28,12 +28,13 @@ from actorgraph.savers.integrity import (
     whole,
 )
 from actorgraph.savers.judge import sorted_ledger
+from actorgraph.savers.postgres import alarms, systems, thread_index
 from actorgraph.savers.postgres import queries as sql
-from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.savers.postgres.shapes import SHAPE_MISSING
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.translate import ErrorKind, classify_error
+from actorgraph.values.alarms import ListAlarms
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,
@@ -371,6 +372,8 @@ class _Reader:
             return systems.answer(self.ask, query)
         if isinstance(query, THREAD_QUERIES):
             return thread_index.answer(self.ask, query)
+        if isinstance(query, ListAlarms):
+            return alarms.answer(self.ask, query)
         if isinstance(query, CountCheckpoints):
             where = {"thread": query.thread_id, "namespace": query.namespace}
             return self.ask((sql.COUNT_CHECKPOINTS, where))[0][0]

@@ -18,8 +18,8 @@ from actorgraph.savers.integrity import (
     unreadable,
 )
 from actorgraph.savers.judge import ThreadState, epoch_after, next_of_emptied, refused_copy
+from actorgraph.savers.postgres import alarms, thread_index
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres import thread_index
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.orphan_tables import remove_orphans
 from actorgraph.savers.postgres.rows import head_row
@@ -36,7 +36,7 @@ from actorgraph.values.retention import (
     Resealer,
 )
 
-DELETE_THREAD = (*sql.DELETE_THREAD, *thread_index.DELETE_THREAD)
+DELETE_THREAD = (*sql.DELETE_THREAD, alarms.DELETE, *thread_index.DELETE_THREAD)
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 

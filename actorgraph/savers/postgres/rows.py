@@ -12,6 +12,7 @@ from psycopg.types.numeric import Int8
 from actorgraph.codec.records import with_checksums
 from actorgraph.savers.integrity import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState
+from actorgraph.savers.postgres import alarms
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.shapes import Shapes
@@ -74,6 +75,7 @@ class BatchRows:
         self._growing: dict[RangeKey, GrowingRange] = {}
         self._merges: list[tuple[_Row, MergeRow]] = []
         self._threads: dict[int | None, ThreadState] = {}
+        self._alarms: dict[str, _Row] = {}
         self.answers: set[_Row] = set()
         self.points: set[_Row] = set()
 
@@ -103,6 +105,9 @@ class BatchRows:
             self._add_checkpoint(thread, namespace, sequence + offset, point)
         if commit.ends is not None:
             self._ended[commit.run] = (commit.ends, commit.run)
+        if commit.alarm is not None:
+            alarm = (commit.thread_id, commit.alarm.at, commit.alarm.graph)
+            self._alarms[commit.thread_id] = alarm
 
     def supersede(self, run: bytes) -> None:
         """Note that a run lost the claim of its thread to another one."""
@@ -169,6 +174,7 @@ class BatchRows:
             (sql.END_RUNS, self._ended.values()),
             (sql.INSERT_RANGES, [g.row for g in growing if not g.before]),
             (sql.EXTEND_RANGES, [g.row for g in growing if g.before]),
+            (alarms.SET, self._alarms.values()),
         )
         statements: list[Statement] = [(text, arrays(rows)) for text, rows in tables if rows]
         statements += [_merge(place, merge) for place, merge in self._merges]

@@ -48,6 +48,7 @@ class PostgresBackend:
     keeps_runs = True
     indexes_threads = True
     routes_runs = True
+    keeps_alarms = True
 
     def __init__(
         self,

@@ -297,6 +297,15 @@ BEGIN
     RETURN NULL;
 END $$;
 """,
+    # Alarms of threads, by their ids: a page of the first ones is one look into the index.
+    """
+CREATE TABLE alarms (
+    thread_id text COLLATE "C" PRIMARY KEY,
+    graph     text COLLATE "C" NOT NULL,
+    at        bigint NOT NULL
+);
+CREATE INDEX idx_alarms_first ON alarms (graph, at, thread_id);
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

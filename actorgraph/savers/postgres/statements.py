@@ -275,11 +275,15 @@ DELETE FROM writes WHERE thread = %s AND NOT EXISTS (
     AND c.namespace || '' = writes.namespace AND c.id = writes.checkpoint)
 """
 FORGET_DELETED = """
-DELETE FROM threads t WHERE t.run IS NULL
-    AND NOT EXISTS (SELECT FROM points c WHERE c.thread = t.thread)
-    AND NOT EXISTS (SELECT FROM writes w WHERE w.thread = t.thread)
-    AND NOT EXISTS (SELECT FROM runs r WHERE r.thread = t.thread)
+WITH gone AS (
+    DELETE FROM threads t WHERE t.run IS NULL
+        AND NOT EXISTS (SELECT FROM points c WHERE c.thread = t.thread)
+        AND NOT EXISTS (SELECT FROM writes w WHERE w.thread = t.thread)
+        AND NOT EXISTS (SELECT FROM runs r WHERE r.thread = t.thread)
+    RETURNING thread_id)
+DELETE FROM alarms a USING gone WHERE a.thread_id = gone.thread_id
 """
+"""A thread may have lost all of its checkpoints, but not its alarm."""
 VACUUM = (
     "VACUUM (FULL) threads",
     "VACUUM (FULL) runs",
@@ -290,6 +294,7 @@ VACUUM = (
     "VACUUM (FULL) events",
     "VACUUM (FULL) system_runs",
     "VACUUM (FULL) cancels",
+    "VACUUM (FULL) alarms",
     "VACUUM (FULL) thread_index",
     "VACUUM (FULL) thread_marks",
 )

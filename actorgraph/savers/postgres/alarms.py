@@ -1,0 +1,59 @@
+"""Alarms of threads in PostgreSQL: SQL, and the request and the query of `values.alarms`.
+
+Whoever writes a thread's alarm has locked the thread's row, so writers never wait for each other's
+alarms in a circle. `TAKE` never waits at all: while another transaction has the thread, it takes
+nothing; that transaction may be setting the alarm anew.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, LiteralString
+
+from psycopg import Connection
+from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8
+
+from actorgraph.savers.postgres.columns import Texts
+from actorgraph.values.alarms import AlarmRow, ListAlarms, TakeAlarm
+from actorgraph.values.commits import Committed
+
+# At most one row of each thread: a statement may not change a row twice.
+SET = """
+WITH w AS (
+    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS w (thread_id, at, graph)),
+gone AS (DELETE FROM alarms a USING w WHERE a.thread_id = w.thread_id AND w.at = 0)
+INSERT INTO alarms (thread_id, at, graph) SELECT thread_id, at, graph FROM w WHERE at <> 0
+ON CONFLICT (thread_id) DO UPDATE SET at = excluded.at, graph = excluded.graph
+"""
+TAKE = """
+UPDATE alarms SET at = %s WHERE thread_id = (
+    SELECT a.thread_id FROM threads t JOIN alarms a USING (thread_id)
+    WHERE t.thread_id = %s AND a.at = %s FOR UPDATE SKIP LOCKED)
+"""
+DELETE: LiteralString = """
+DELETE FROM alarms WHERE thread_id = (SELECT thread_id FROM threads WHERE thread = %s)
+"""
+# The first ones of each graph are next to each other in the index, in order.
+SELECT_FIRST = """
+SELECT a.thread_id, a.at, a.graph FROM unnest(%s::text[]) AS g (graph)
+CROSS JOIN LATERAL (
+    SELECT * FROM alarms a WHERE a.graph = g.graph ORDER BY a.at, a.thread_id LIMIT %s) AS a
+ORDER BY a.at, a.thread_id LIMIT %s
+"""
+
+
+def take(connection: Connection[Any], request: TakeAlarm) -> Committed:
+    """Carry out a request, inside a batch's transaction."""
+    cursor = connection.cursor(row_factory=tuple_row, binary=True)
+    values = (Int8(request.at), request.thread_id, Int8(request.was))
+    return Committed(cursor.execute(TAKE, values, prepare=True).rowcount)
+
+
+def answer(ask: Callable[..., Iterable[tuple[Any, ...]]], query: ListAlarms) -> list[AlarmRow]:
+    """Answer a query.
+
+    Args:
+        ask: executes statements and returns the rows of the last one.
+    """
+    limit = Int8(query.limit)
+    names = Texts(dict.fromkeys(query.graphs))
+    return [AlarmRow(*row) for row in ask((SELECT_FIRST, (names, limit, limit)))]
