@@ -20,10 +20,18 @@ from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.jsonl.retention import apply_retention
-from actorgraph.savers.jsonl.schema import Forgotten, Line, SystemRecord, encode_line, line_of
+from actorgraph.savers.jsonl.schema import (
+    FORMAT,
+    Forgotten,
+    Line,
+    SystemRecord,
+    encode_line,
+    line_of,
+)
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
 from actorgraph.storage.logged_problems import warn
+from actorgraph.values.alarms import Alarm, TakeAlarm
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
@@ -37,6 +45,7 @@ class Draft:
         index: of the file as it is durable; unchanged until `apply`.
         system_commits: accepted claims and ends of ActorSystems' runs.
         state: the thread's state after the accepted requests.
+        alarm: the thread's alarm after the accepted requests.
         added: lines and their bytes.
     """
 
@@ -47,6 +56,7 @@ class Draft:
         # it was.
         self.state = _copied(index.state)
         self.state.owner = folder.owners.get(index.thread_id)
+        self.alarm = index.alarm
         self.added: list[tuple[Line, bytes]] = []
         self._ids: set[tuple[str, bytes]] = set()
         self._rows: set[tuple[object, ...]] = set()
@@ -70,18 +80,33 @@ class Draft:
         try:
             # Encode now: text that JSON can't hold must refuse this request, not the batch.
             line = line_of(request, self.state, sequence, ledger)
+            alarm = _alarm_after(line, self.alarm)
+            if alarm == self.alarm:
+                line.alarm = None
             if line.has_rows:
-                line.line = len(self.index.starts) + len(self.added) + 1
-                line.unsynced = line.line - 1 - self.index.durable
-                self.added.append((line, encode_line(line)))
+                self._add(line)
         except (ValueError, TypeError) as cause:
             self.state = before
             return Refused(_refused(request, cause))
+        self.alarm = alarm
         if request.owner is not None and (request.claim or request.ends):
             self.system_commits.append(request)
         self._ids.update((request.namespace, row.id) for row in request.checkpoints)
         self._rows.update(_key(request, row) for row in ledger)
         return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+
+    def take_alarm(self, request: TakeAlarm) -> Committed:
+        """Move the alarm, by a line of its own, if it has the time that the request names."""
+        if self.alarm is None or self.alarm.at != request.was:
+            return Committed()
+        self.alarm = Alarm(request.at, self.alarm.graph)
+        self._add(Line(FORMAT, request.thread_id, 0, self.state.epoch, alarm=self.alarm))
+        return Committed(1)
+
+    def _add(self, line: Line) -> None:
+        line.line = len(self.index.starts) + len(self.added) + 1
+        line.unsynced = line.line - 1 - self.index.durable
+        self.added.append((line, encode_line(line)))
 
     def _has(self, namespace: str, identifier: bytes) -> bool:
         key = (namespace, identifier)
@@ -111,6 +136,13 @@ class Draft:
 
 def _key(request: Commit, row: LedgerRow) -> tuple[object, ...]:
     return (request.namespace, row.base, row.task, row.index, row.generation)
+
+
+def _alarm_after(line: Line, alarm: Alarm | None) -> Alarm | None:
+    """The thread's alarm after a line, given the one before."""
+    if line.alarm is None:
+        return alarm
+    return line.alarm if line.alarm.at else None
 
 
 def _copied(state: ThreadState) -> ThreadState:
@@ -201,6 +233,9 @@ class _BatchWriter:
                 outcome = self._commit(request)
             elif isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._take_system_request(request)
+            elif isinstance(request, TakeAlarm):
+                draft = _draft(self._folder, self._drafts, request.thread_id)
+                outcome = draft.take_alarm(request)
             else:
                 assert not isinstance(request, THREAD_REQUESTS), "it has no index of threads"
                 self.flush()

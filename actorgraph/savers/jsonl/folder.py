@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.savers.jsonl.alarm_index import AlarmIndex, may_have_alarm
 from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name
 from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_line, load
 from actorgraph.savers.jsonl.lost_appends import is_lost_append
@@ -56,6 +57,7 @@ class Folder:
         self.unsynced: dict[str, ThreadIndex] = {}
         self.list_rows = ListRowCache()
         self._runs: RunLog | None = None
+        self._alarms: AlarmIndex | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
         lock = os.fstat(self._lock)
@@ -168,6 +170,9 @@ class Folder:
 
     def remember(self, index: ThreadIndex) -> None:
         """Cache this index, in place of the thread's last one. Under `reading`."""
+        if self._alarms is not None:
+            self._alarms.put(index.thread_id, index.alarm)
+            self._alarms.unread.pop(index.path, None)
         self._indexes[index.thread_id] = index
         self._indexes.move_to_end(index.thread_id)
         while len(self._indexes) > INDEXES_MAX:
@@ -178,8 +183,35 @@ class Folder:
         with self.reading:
             if thread_id is None:
                 self._indexes.clear()
+                self._alarms = None
             else:
                 self._indexes.pop(thread_id, None)
+
+    def alarms(self) -> AlarmIndex:
+        """Return the index of alarms; the first time it reads all files. Under `reading`.
+
+        A file that can't be opened is tried again each time; one that is damaged stays so until it
+        is deleted or the folder is opened again.
+        """
+        alarms, paths = self._alarms, Path(self.path).glob(f"[!.]*{SUFFIX}")
+        if alarms is None:
+            alarms = AlarmIndex()
+        else:
+            unread = alarms.unread.items()
+            paths = iter([Path(path) for path, error in unread if isinstance(error, OSError)])
+        for path in paths:
+            alarms.unread.pop(str(path), None)
+            try:
+                if may_have_alarm(path):
+                    thread_id = _thread_in(path, self.marks, inputs=True)
+                    if thread_id is not None:
+                        alarms.put(thread_id, self.index(thread_id, keep=False).alarm)
+            except (FileNotFoundError, IsADirectoryError):
+                pass
+            except Exception as error:  # noqa: BLE001 - lines of others may raise anything
+                alarms.unread[str(path)] = error
+        self._alarms = alarms
+        return alarms
 
     def threads(
         self, *, inputs: bool = False, errors: list[Exception] | None = None

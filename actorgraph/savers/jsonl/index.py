@@ -21,6 +21,7 @@ from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
 from actorgraph.storage.holes import before_hole
+from actorgraph.values.alarms import Alarm
 from actorgraph.values.ids import as_bytes
 
 _BUFFER = 1 << 18
@@ -57,6 +58,8 @@ class ThreadIndex:
         tail: number of bytes behind the lines that were never acknowledged.
         state: state of the thread, for `judge`.
         run_line: number of the line with the open claim; 0 for none.
+        alarm: of the thread; None for none.
+        alarm_line: number of the line that set it; 0 for none.
         places: checkpoints, oldest first.
         by_id: (namespace, id) -> the newest checkpoint of that id.
         blobs: (namespace, channel, version) -> line number.
@@ -75,6 +78,8 @@ class ThreadIndex:
         self.tail = 0
         self.state = ThreadState(thread_id, epoch=epoch, heads={})
         self.run_line = 0
+        self.alarm: Alarm | None = None
+        self.alarm_line = 0
         self.places: list[CheckpointPlace] = []
         self.by_id: dict[tuple[str, bytes], CheckpointPlace] = {}
         self.blobs: dict[tuple[str, str, int], int] = {}
@@ -135,6 +140,9 @@ class ThreadIndex:
             state.next_seq = max(state.next_seq, point.sequence + 1)
         if line.ends is not None and line.run is not None:
             state.run, self.run_line = None, 0
+        if line.alarm is not None:
+            rings = line.alarm.at != 0
+            self.alarm, self.alarm_line = (line.alarm, number) if rings else (None, 0)
 
     def _add_lists(self, line: Line, namespace: str) -> None:
         for part in line.lists:

@@ -21,6 +21,7 @@ from actorgraph.savers.jsonl.schema import Line, payload_of
 from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.paging import has_fields, in_order
 from actorgraph.savers.retention import stored_by
+from actorgraph.values.alarms import AlarmRow, ListAlarms
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,
@@ -80,6 +81,8 @@ def _answer(folder: Folder, query: Query) -> Any:
     if isinstance(query, SYSTEM_QUERIES):
         log = folder.runs_if_any()
         return [] if log is None else log.memory.answer(query)
+    if isinstance(query, ListAlarms):
+        return _alarms(folder, query)
     assert not isinstance(query, THREAD_QUERIES), "this saver has no index of threads"
     return _page(folder, query)
 
@@ -95,6 +98,14 @@ def _threads(folder: Folder, query: ListThreads) -> list[str]:
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(thread_id, error))
     return ReadableRows(sorted(thread_ids), errors) if errors else sorted(thread_ids)
+
+
+def _alarms(folder: Folder, query: ListAlarms) -> list[AlarmRow]:
+    """Answer `ListAlarms`; those of threads that can't be read are left out, with the errors."""
+    alarms = folder.alarms()
+    rows = alarms.first(query.graphs, query.limit)
+    errors = [unreadable(None, error) for error in alarms.unread.values()]
+    return ReadableRows(rows, errors) if errors else rows
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:

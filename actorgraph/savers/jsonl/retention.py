@@ -131,7 +131,7 @@ def _copy(folder: Folder, files: Files, request: CopyThread) -> CommitOutcome:
         if request.resealer is not None:
             line = resealed_line(line, request.resealer)
         return msgspec.structs.replace(
-            line, thread_id=request.thread_id, epoch=epoch, claim=None, ends=None
+            line, thread_id=request.thread_id, epoch=epoch, claim=None, ends=None, alarm=None
         )
 
     _rewrite(folder, files, source, change, target)
@@ -166,10 +166,14 @@ def _remove(folder: Folder, files: Files, request: Removal, index: ThreadIndex) 
         return Committed()
     run = None if plan.stops else state.run
     epoch = state.epoch + plan.stops
+    # A thread of which nothing is left has no questions, and its file goes.
+    empties = run is None and len(plan.gone) == len(index.places)
 
     def change(line: Line) -> Line:
         if line.claim is not None and (run is None or line.line != index.run_line):
             line.claim = None
+        if empties:
+            line.alarm = None
         line.epoch = epoch
         return _trimmed(line, plan, index, going_on=run is not None) if plan.clears else line
 
@@ -284,6 +288,8 @@ def _write(
         os.ftruncate(descriptor, 0)
         waiting, written = bytearray(), 0
         for old in source.lines():
+            if old.line != source.alarm_line:
+                old.alarm = None  # a later line has replaced it
             line = change(old)
             if not line.has_rows:
                 continue

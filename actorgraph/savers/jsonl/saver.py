@@ -43,6 +43,7 @@ class JsonlBackend:
     immediate = False
     keeps_runs = True
     routes_runs = True
+    keeps_alarms = True
     local_reads = True
     files_class: type[Files] = Files
     """Class of the file operations; tests replace it to inject failures."""

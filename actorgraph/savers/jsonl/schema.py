@@ -20,6 +20,7 @@ from actorgraph.codec.json_form import as_payload, is_json
 from actorgraph.codec.records import frame, frames
 from actorgraph.errors import FormatVersionError
 from actorgraph.savers.judge import ThreadState
+from actorgraph.values.alarms import Alarm
 from actorgraph.values.commits import CheckpointRow, Commit, LedgerRow
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.systems import SYSTEM_REQUESTS, SystemRequest
@@ -152,6 +153,7 @@ class Line(msgspec.Struct, omit_defaults=True):
         number: the run's number of this save.
         ends: the status with which the run ends; None while it goes on.
         unsynced: number of lines before it that may not have been on the disk when it was written.
+        alarm: the thread's alarm from then on; None leaves the one that it has.
     """
 
     v: int
@@ -168,12 +170,13 @@ class Line(msgspec.Struct, omit_defaults=True):
     ledger: list[WritesEntry] = []
     ends: str | None = None
     unsynced: int = 0
+    alarm: Alarm | None = None
 
     @property
     def has_rows(self) -> bool:
         """Whether anything in it is to be stored."""
         rows = self.checkpoints or self.values or self.lists or self.ledger
-        return bool(rows or self.claim or self.ends)
+        return bool(rows or self.claim or self.ends or self.alarm)
 
 
 class Heading(msgspec.Struct):
@@ -285,6 +288,7 @@ def line_of(commit: Commit, state: ThreadState, sequence: int, ledger: list[Ledg
         lists=[part for row in commit.checkpoints for part in _parts(row)],
         ledger=[_writes(row) for row in ledger],
         ends=commit.ends,
+        alarm=commit.alarm,
     )
 
 
