@@ -186,18 +186,18 @@ class TestMoves:
     @pytest.mark.one_loop
     async def test_an_alarm_moves_with_its_thread(self, places):
         """
-        It is in the other database alone, with its time.
+        It is in the other database alone, with its time, which is to come.
         """
         async with sharded(places) as system:
             await (await system.start("g", "t", {"bar": []})).result()
             one, two = (host_of(part.saver) for part in system.systems.values())
             await one.writer.store(
-                Commit("t", "", None, EPOCH_ANY, 0, None, alarm=Alarm(2**40, "g"))
+                Commit("t", "", None, EPOCH_ANY, 0, None, alarm=Alarm(2**55, "g"))
             )
             assert await system.move([bucket_of("t")], "two") == 1
 
             assert await one.saver.query([ListAlarms(("g",), 9)]) == [[]]
-            assert await two.saver.query([ListAlarms(("g",), 9)]) == [[AlarmRow("t", 2**40, "g")]]
+            assert await two.saver.query([ListAlarms(("g",), 9)]) == [[AlarmRow("t", 2**55, "g")]]
 
     @pytest.mark.one_loop
     async def test_a_process_with_an_old_map_is_refused_and_goes_on(self, places):
