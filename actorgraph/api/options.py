@@ -339,7 +339,7 @@ def unknown_argument(method: str, name: str, known: Sequence[str]) -> InvalidCon
 
 HOMES: Mapping[str, Sequence[str]] = {
     "compile()": ("cache", "checkpointer", "migrations", "store", "strict"),
-    "ActorSystem.start()": ("if_busy", "resumable", "priority", "delay_s"),
+    "ActorSystem.start()": ("if_busy", "resumable", "priority", "delay_s", "at"),
 }
 """Arguments that belong to a graph, or to a run of a system, not to a call."""
 

@@ -7,6 +7,7 @@ that another process can start or resume the run.
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.untracked import storable_update
+from actorgraph.values.alarms import as_microseconds
 from actorgraph.values.commands import RunControl
 from actorgraph.values.graph_changes import Finding
 from actorgraph.values.ids import as_text
@@ -45,7 +47,7 @@ from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
 from actorgraph.values.shards import bucket_of, with_bucket
 from actorgraph.values.systems import IfBusy, RunRow
 
-_OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable", "priority", "delay_s")
+_OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable", "priority", "delay_s", "at")
 SHOWN: tuple[StreamMode, ...] = ("values", "updates")
 
 
@@ -64,6 +66,8 @@ class StartOptions(CallOptions, total=False):
             first. Default 0.
         delay_s: seconds before which no worker begins the run, at most ten years. Until then other
             runs of its thread go on as if it wasn't there. Default 0.
+        at: when it begins at the earliest, in place of `delay_s`: with a time zone, by the clock of
+            the saver's store. A time that has passed means now.
     """
 
     config: Mapping[str, Any] | None
@@ -73,6 +77,7 @@ class StartOptions(CallOptions, total=False):
     resumable: bool
     priority: int
     delay_s: float
+    at: datetime
 
 
 PRIORITIES = range(-1000, 100)
@@ -99,6 +104,30 @@ def check_routing(options: StartOptions) -> None:
             f"got {delay_s!r}",
             do="use seconds from now, such as 60",
         )
+
+
+def with_delay(options: StartOptions, now: int) -> StartOptions:
+    """Return options with the delay that `at` says.
+
+    Args:
+        now: by the store's clock, in microseconds since 1970-01-01 UTC.
+    Raises:
+        InvalidConfigError: `at` isn't a time with a time zone, or `delay_s` is given too.
+    """
+    at: Any = options.get("at")
+    if at is None:
+        return options
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise InvalidConfigError(
+            f"at must be a datetime with a time zone, got {shown(at)}",
+            do="at=datetime.now(UTC) + timedelta(days=1), for example",
+        )
+    if options.get("delay_s"):
+        raise InvalidConfigError("at= and delay_s= can't be combined", do="leave one of them out")
+    rest = options.copy()
+    del rest["at"]
+    rest["delay_s"] = max(0, as_microseconds(at) - now) / 1e6
+    return rest
 
 
 class StartCall(msgspec.Struct, frozen=True):

@@ -40,6 +40,7 @@ from actorgraph.api.system.run_arguments import (
     checked_call,
     config_with_thread,
     options_again,
+    with_delay,
 )
 from actorgraph.api.system.run_feed import RunFeed
 from actorgraph.api.system.run_handle import Run
@@ -244,6 +245,7 @@ class ActorSystem(StoredRunMethods):
                 do=did_you_mean(if_busy, _IF_BUSY),
             )
         compiled = self._graph(graph)
+        options = with_delay(options, self._host.clock.now()) if "at" in options else options
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
         given = BRIDGE.adapt(input) if BRIDGE.types_module in sys.modules else input
         if isinstance(given, Command) and given.resume is not None:

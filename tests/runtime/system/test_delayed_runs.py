@@ -58,6 +58,38 @@ class TestDelays:
             assert await result(run)
             assert anyio.current_time() - before >= 0.2
 
+    async def test_a_run_begins_at_a_time(self, tmp_path):
+        """
+        A run with `at` waits for that time; one whose time has passed begins at once.
+        """
+        async with system(tmp_path / "x.db") as one:
+            soon = datetime.now(UTC) + timedelta(seconds=0.2)
+            run = await one.start("g", "t", {"bar": []}, at=soon)
+            assert run.status == "pending"
+            assert run.due_at is not None
+            assert soon <= run.due_at < soon + timedelta(seconds=10)
+            assert await result(await one.start("g", "u", {"bar": []}, at=BEGINNING))
+
+            assert await result(run)
+            assert datetime.now(UTC) >= soon
+
+    @pytest.mark.parametrize(
+        ("wrong", "words"),
+        [
+            ({"at": datetime(2026, 1, 1)}, "time zone"),  # noqa: DTZ001 - that is the point
+            ({"at": "tomorrow"}, "time zone"),
+            ({"at": BEGINNING, "delay_s": 1}, "can't be combined"),
+        ],
+    )
+    async def test_another_time_is_refused(self, tmp_path, wrong, words):
+        """
+        A time without a zone, or beside a delay, is refused, and nothing is stored.
+        """
+        async with system(tmp_path / "x.db") as one:
+            with pytest.raises(InvalidConfigError, match=words):
+                await one.start("g", "t", {"bar": []}, **wrong)
+            assert await one.runs() == []
+
     async def test_a_restart_keeps_the_time(self, tmp_path):
         """
         The next process waits for the rest of the delay, and lists the run with its metadata.
