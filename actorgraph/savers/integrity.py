@@ -25,6 +25,7 @@ from actorgraph.codec.records import Record, with_checksums
 from actorgraph.codec.restore import missing_rows_error
 from actorgraph.errors import ActorGraphError, DamagedRowError, StorageError
 from actorgraph.savers.retention import RetentionPoint
+from actorgraph.values.alarms import AlarmRow
 from actorgraph.values.commits import (
     CheckpointRow,
     LedgerRow,
@@ -397,6 +398,18 @@ def sound_threads(named: Iterable[Any]) -> list[str]:
 def sound_marks(rows: Iterable[tuple[Any, Any]]) -> list[ThreadMark]:
     """Marks of changed threads without those whose thread id is not text."""
     return [ThreadMark(*row) for row in rows if _are_texts(row[0])]
+
+
+def sound_alarms(rows: Iterable[AlarmRow]) -> list[AlarmRow]:
+    """Alarms without those that can't be read; with errors for these in a `ReadableRows`."""
+    sound_rows: list[AlarmRow] = []
+    errors: list[Exception] = []
+    for row in rows:
+        if _are_texts(row.thread_id, row.graph) and _is_time(row.at):
+            sound_rows.append(row)
+        else:
+            errors.append(damaged(row.thread_id, "the row in `alarms`", _WRONG_TYPE))
+    return ReadableRows(sound_rows, errors) if errors else sound_rows
 
 
 def sound_index(rows: Iterable[ThreadRow]) -> list[ThreadRow]:

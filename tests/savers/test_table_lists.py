@@ -26,7 +26,7 @@ SHARED = "texts that records of many threads share, without their values"
 SQLITE_LISTS = {
     "deletion": (
         [
-            *(*schema.DELETE_THREAD, *system_schema.DELETE_THREAD, schema.FORGET_DELETED),
+            *(*schema.DELETE_THREAD, *system_schema.DELETE_THREAD, *schema.FORGET_DELETED),
             *(thread_index.DROP, thread_index.TAKE_FACT, thread_index.DROP_FACT),
             thread_index.FORGET_MARKS,
         ],

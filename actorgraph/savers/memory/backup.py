@@ -38,6 +38,8 @@ def _rows(key: int, thread: MemoryThread) -> Iterator[tuple[str, tuple[Any, ...]
     crc = head_sum(named, state.next_seq, head, state.run)
     thread_row = (key, named, state.epoch, state.owner, state.next_seq, head, state.run, 0, crc)
     yield "threads", thread_row
+    if thread.alarm is not None:
+        yield "alarms", (named, thread.alarm.at, thread.alarm.graph)
     run = None if state.run is None else thread.runs[state.run]
     if run is not None:
         run_row = (run.run, key, "", run.mode, "running", run.head, run.input, "", state.epoch)

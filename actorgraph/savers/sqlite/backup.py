@@ -84,6 +84,7 @@ INSERTS = {
          reason, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
     "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
+    "alarms": "INSERT INTO alarms (thread_id, at, graph) VALUES (?, ?, ?)",
     "thread_index": """INSERT INTO thread_index
         (thread_id, created, updated, state_updated, metadata, registered, temporary)
         VALUES (?, ?, ?, ?, ?, ?, ?)""",

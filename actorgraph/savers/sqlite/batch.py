@@ -15,7 +15,6 @@ from operator import itemgetter
 
 import msgspec
 
-from actorgraph.codec.records import with_checksums
 from actorgraph.errors import StorageError
 from actorgraph.savers.integrity import (
     blob_sum,
@@ -27,8 +26,8 @@ from actorgraph.savers.integrity import (
     writes_sum,
 )
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
+from actorgraph.savers.sqlite import alarms, range_rows, system_schema, systems, thread_index
 from actorgraph.savers.sqlite import schema as sql
-from actorgraph.savers.sqlite import system_schema, systems, thread_index
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
 from actorgraph.storage.sqlite.translate import (
@@ -36,13 +35,13 @@ from actorgraph.storage.sqlite.translate import (
     lenient_text,
     translate_for_saver,
 )
+from actorgraph.values.alarms import Alarm, TakeAlarm
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
     CommitOutcome,
     Committed,
     OtherRequest,
-    RangeRow,
     Refused,
     Request,
 )
@@ -286,7 +285,7 @@ def _write(
     for request in batch:
         if not isinstance(request, Commit):
             # These change no thread.
-            read.is_followed &= isinstance(request, (PutRun, *THREAD_REQUESTS))
+            read.is_followed &= isinstance(request, (PutRun, TakeAlarm, *THREAD_REQUESTS))
             rows, outcome = _apply_other(connection, request, rows, threads, damaged)
             outcomes.append(outcome)
             continue
@@ -335,6 +334,9 @@ def _apply_other(
         return rows, rows.system_runs.put(connection, request)
     if isinstance(request, THREAD_REQUESTS):
         return rows, thread_index.apply(connection, request)
+    if isinstance(request, TakeAlarm):
+        rows = rows.flush(connection)
+        return rows, alarms.take(connection, request)
     if isinstance(request, SYSTEM_REQUESTS):
         rows = rows.flush(connection)
         outcome = systems.apply(connection, request)
@@ -385,7 +387,7 @@ def _read_threads(
         thread_id = request.thread_id
         if thread_id in known:
             threads[thread_id] = known[thread_id]
-        elif not isinstance(request, (*SYSTEM_REQUESTS, *THREAD_REQUESTS)):
+        elif not isinstance(request, (TakeAlarm, *SYSTEM_REQUESTS, *THREAD_REQUESTS)):
             wanted.add(thread_id)
     if not wanted:
         return threads, damaged
@@ -432,6 +434,7 @@ class BatchRows(msgspec.Struct):
     blobs: list[_Row] = []
     writes: list[_Row] = []
     interrupts: list[_Row] = []
+    alarms: dict[str, Alarm] = {}
     threads: dict[int | None, ThreadState] = {}
     lists: list[Callable[[sqlite3.Connection], None]] = []
 
@@ -483,6 +486,8 @@ class BatchRows(msgspec.Struct):
             self.ended.append((commit.ends, commit.run))
         if commit.owner is not None:
             self._add_system_run(thread, commit)
+        if commit.alarm is not None:
+            self.alarms[commit.thread_id] = commit.alarm
 
     def _add_system_run(self, thread: ThreadState, commit: Commit) -> None:
         """Collect the changed status of an ActorSystem's run, and its thread's lease.
@@ -528,10 +533,10 @@ class BatchRows(msgspec.Struct):
         # Lists are written one statement at a time, in order: an item range may extend a row that
         # an earlier checkpoint of the batch made, and a merge joins rows that must be there.
         for part in row.ranges:
-            self.lists.append(lambda c, p=part: _write_range(c, key, namespace, p))
+            self.lists.append(lambda c, p=part: range_rows.write_range(c, key, namespace, p))
         for merge in row.merges:
             where = (key, namespace, merge.channel, merge.lineage, merge.start, merge.end)
-            self.lists.append(lambda c, w=where: _merge(c, w))
+            self.lists.append(lambda c, w=where: range_rows.merge(c, w))
 
     def flush(self, connection: sqlite3.Connection) -> "BatchRows":
         """Execute the collected statements; return an object for the rows that follow."""
@@ -563,33 +568,11 @@ class BatchRows(msgspec.Struct):
                 connection.executemany(statement, rows)
         for step in self.lists:
             step(connection)
+        if self.alarms:
+            alarms.store(connection, self.alarms)
         heads: list[_Row] = []
         for thread in self.threads.values():
             head = (thread.next_seq, thread.heads.get(""), thread.run)
             heads.append((*head, head_sum(thread.thread_id, *head), thread.row))
         if heads:
             connection.executemany(sql.UPDATE_THREAD, heads)
-
-
-def _write_range(
-    connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
-) -> None:
-    where = (key, namespace, part.channel, part.lineage, part.start)
-    payload = with_checksums(part.payload)
-    if part.before == 0:
-        connection.execute(sql.INSERT_RANGE, (*where, part.count, payload))
-        return
-    # The statement compares the row's item count with `before`. Anything but one changed row means
-    # that the list is not what the run believes, and appending would shift its items.
-    done = connection.execute(sql.EXTEND_RANGE, (part.count, payload, *where, part.before))
-    if done.rowcount != 1:
-        msg = f"the list {part.channel!r} has no row at {part.start} with {part.before} items"
-        raise sqlite3.IntegrityError(msg)
-
-
-def _merge(connection: sqlite3.Connection, where: tuple[object, ...]) -> None:
-    # Payloads are sequences of frames, so joined bytes are the joined list; nothing is decoded.
-    rows = connection.execute(sql.SELECT_MERGED, where).fetchall()
-    connection.execute(sql.DELETE_MERGED, where)
-    merged = (*where[:5], sum(count for count, _ in rows), b"".join(p for _, p in rows))
-    connection.execute(sql.INSERT_RANGE, merged)

@@ -28,8 +28,8 @@ from actorgraph.savers.integrity import (
     whole,
 )
 from actorgraph.savers.judge import sorted_ledger
+from actorgraph.savers.sqlite import alarms, systems, thread_index
 from actorgraph.savers.sqlite import schema as sql
-from actorgraph.savers.sqlite import systems, thread_index
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
 from actorgraph.storage.sqlite.blob_reads import fetch_values
 from actorgraph.storage.sqlite.translate import (
@@ -38,6 +38,7 @@ from actorgraph.storage.sqlite.translate import (
     lenient_text,
     translate_for_saver,
 )
+from actorgraph.values.alarms import ListAlarms
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,
@@ -253,6 +254,8 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
         return systems.answer(connection, query)
     if isinstance(query, THREAD_QUERIES):
         return thread_index.answer(connection, query)
+    if isinstance(query, ListAlarms):
+        return alarms.answer(connection, query)
     return _page(connection, query)
 
 

@@ -247,7 +247,8 @@ def vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         remove_unreadable(connection)
-        connection.execute(sql.FORGET_DELETED)
+        for statement in sql.FORGET_DELETED:
+            connection.execute(statement)
         sql.rebuild_tables(connection)
         thread_index.forget_deleted(connection)
         remove_orphans(connection)

@@ -78,6 +78,7 @@ class SqliteBackend:
     immediate = False
     keeps_runs = True
     delays_runs = True
+    keeps_alarms = True
     indexes_threads = True
     local_reads = True
     connection_class: type[HopConnection] = HopConnection

@@ -232,12 +232,16 @@ COUNT_CHECKPOINTS = """
 SELECT count(*) FROM checkpoints c JOIN threads t USING (thread)
 WHERE t.thread_id = :thread AND (:namespace IS NULL OR c.namespace = :namespace)
 """
-FORGET_DELETED = """
-DELETE FROM threads WHERE run IS NULL
+_IS_EMPTY = """run IS NULL
     AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = threads.thread)
     AND NOT EXISTS (SELECT 1 FROM writes w WHERE w.thread = threads.thread)
-    AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.thread = threads.thread)
-"""
+    AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.thread = threads.thread)"""
+FORGET_DELETED = (
+    # A thread may have lost all of its checkpoints, but not its alarm.
+    f"""DELETE FROM alarms
+    WHERE thread_id IN (SELECT thread_id FROM threads WHERE {_IS_EMPTY})""",  # noqa: S608 - above
+    f"DELETE FROM threads WHERE {_IS_EMPTY}",  # noqa: S608 - as above
+)
 SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = ?"
 DELETE_BLOB = """
 DELETE FROM blobs WHERE thread = ? AND namespace = ? AND channel = ? AND version = ?

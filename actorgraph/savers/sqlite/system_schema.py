@@ -1,8 +1,9 @@
-"""Tables of ActorSystems' runs and leases, and every statement over them.
+"""Tables of ActorSystems' runs, leases and alarms, and every statement over them.
 
 system_runs  runs that outlive their process: status, owner, payload
 cancels      requests to cancel a run, until its owner sees them
 owners       leases of ActorSystems; they expire by the database's clock, in seconds
+alarms       when a system looks at the open questions of a thread; at most one row of each
 """
 
 SETUP = """
@@ -35,6 +36,12 @@ CREATE TABLE IF NOT EXISTS owners (
     owner       BLOB NOT NULL PRIMARY KEY,
     lease_until REAL NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alarms (
+    thread_id TEXT NOT NULL PRIMARY KEY,
+    at        INTEGER NOT NULL,
+    graph     TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_alarms_first ON alarms (graph, at, thread_id);
 """
 
 # The metadata of a delayed run begin with its time (`systems.with_due_stored`), so that the cast of
@@ -108,10 +115,21 @@ FORGET = (
     "DELETE FROM system_runs WHERE run = ? AND status NOT IN ('pending', 'running')",
     f"{_LEFT_OVER} AND run = ?",
 )
+HAS_ALARMS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'alarms'"
+SET_ALARM = "INSERT OR REPLACE INTO alarms (thread_id, at, graph) VALUES (?, ?, ?)"
+DELETE_ALARM = "DELETE FROM alarms WHERE thread_id = ?"
+TAKE_ALARM = "UPDATE alarms SET at = ? WHERE thread_id = ? AND at = ?"
+# The first ones of each graph are next to each other in the index, in order.
+SELECT_ALARMS = """
+SELECT a.thread_id, a.at, a.graph FROM json_each(:graphs) g JOIN alarms a ON a.rowid IN (
+    SELECT rowid FROM alarms WHERE graph = g.value ORDER BY at, thread_id LIMIT :limit)
+ORDER BY a.at, a.thread_id LIMIT :limit
+"""
 DELETE_THREAD = (
     "DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
     "DELETE FROM cancels WHERE run IN (SELECT run FROM system_runs WHERE thread_id = ?)",
     "DELETE FROM system_runs WHERE thread_id = ?",
+    DELETE_ALARM,
 )
 SELECT_EVENTS = """
 SELECT place, created, payload, crc FROM events WHERE run = ? AND place > ? ORDER BY place LIMIT ?

@@ -4,7 +4,10 @@ import sqlite3
 
 from actorgraph.savers.orphans import report_orphans
 
-_NAMED = (("threads", "thread"), ("system_runs", "run"), ("thread_index", "thread"))
+_NAMED = (
+    *(("threads", "thread"), ("system_runs", "run"), ("thread_index", "thread")),
+    ("alarms", "rowid"),
+)
 """Tables with ids of threads, and their keys."""
 _OF_THREADS = ("checkpoints", "blobs", "ranges", "writes", "runs")
 _OF_NO_THREAD = "thread NOT IN (SELECT thread FROM threads)"
@@ -13,6 +16,7 @@ _ORPHANS = {
     **{(table, "thread"): _OF_NO_THREAD for table in _OF_THREADS},
     ("events", "run"): f"{_OF_NO_RUN} AND run NOT IN (SELECT run FROM runs)",  # noqa: S608
     ("cancels", "run"): _OF_NO_RUN,
+    ("alarms", "thread_id"): "thread_id NOT IN (SELECT thread_id FROM threads)",
     ("thread_facts", "thread"): """thread NOT IN (SELECT thread FROM thread_index)
         OR fact NOT IN (SELECT fact FROM facts)""",
 }
