@@ -4,7 +4,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actorgraph import PostgresSaver
+from actorgraph import PostgresSaver, SqliteSaver
 from actorgraph.savers.postgres import alarms as sql
 from actorgraph.savers.postgres import schema as tables
 from actorgraph.testing.conformance.builders import Ids, outside
@@ -158,6 +158,28 @@ class TestRows:
             assert await alarms(saver) == [AlarmRow("t", 6, "g")]
         (warning,) = [entry for entry in logged if entry["event"] == "orphans.removed"]
         assert (warning["table"], warning["keys"]) == ("alarms", ["'lost'"])
+
+    async def test_damaged_times_hide_no_others(self, postgres, schema):
+        """
+        Alarms whose times can't be are left out with an error each, and the others are found.
+        """
+        ids = Ids()
+        async with PostgresSaver(postgres.url, schema=schema) as saver:
+            await saver.commit([begun(ids, f"t{n}", Alarm(n, "g"), n) for n in (1, 2)])
+            with postgres.connect(schema) as db:
+                db.execute("INSERT INTO alarms VALUES ('bad', 'g', -9), ('worse', 'g', -8)")
+            found = await alarms(saver, limit=1)
+            assert (found, len(found.damaged)) == ([AlarmRow("t1", 1, "g")], 2)
+
+    async def test_a_backup_has_the_alarms(self, postgres, schema, tmp_path):
+        """
+        They are in the file, which SQLite opens.
+        """
+        async with PostgresSaver(postgres.url, schema=schema) as saver:
+            await saver.commit([begun(Ids(), "t", Alarm(5, "g"))])
+            await saver.abackup(tmp_path / "copy.db")
+        async with SqliteSaver(tmp_path / "copy.db") as copy:
+            assert await alarms(copy) == [AlarmRow("t", 5, "g")]
 
 
 async def test_a_saver_of_an_earlier_version_goes_on(postgres, schema):

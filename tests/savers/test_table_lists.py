@@ -49,12 +49,7 @@ POSTGRES_LISTS = {
     ),
     "backup": (
         [f"INSERT INTO {table}" for table in pg_backup.TABLES],
-        {
-            **OTHER,
-            "thread_marks": MADE_AGAIN,
-            "shapes": "in the rows of the view `checkpoints`",
-            "alarms": "files have no table for them",
-        },
+        {**OTHER, "thread_marks": MADE_AGAIN, "shapes": "in the rows of the view `checkpoints`"},
     ),
     "copies of moves": (
         [*(f"INSERT INTO {table}" for table in bucket_moves.COPIED), bucket_moves.MARK_MOVED],

@@ -12,9 +12,10 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8
 
+from actorgraph.savers.integrity import sound_alarms
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.values.alarms import AlarmRow, ListAlarms, TakeAlarm
-from actorgraph.values.commits import Committed
+from actorgraph.values.commits import Committed, ReadableRows
 
 # At most one row of each thread: a statement may not change a row twice.
 SET = """
@@ -54,6 +55,15 @@ def answer(ask: Callable[..., Iterable[tuple[Any, ...]]], query: ListAlarms) -> 
     Args:
         ask: executes statements and returns the rows of the last one.
     """
-    limit = Int8(query.limit)
     names = Texts(dict.fromkeys(query.graphs))
-    return [AlarmRow(*row) for row in ask((SELECT_FIRST, (names, limit, limit)))]
+
+    def first(limit: Int8 | None) -> list[AlarmRow]:
+        rows = ask((SELECT_FIRST, (names, limit, limit)))
+        return sound_alarms(AlarmRow(*row) for row in rows)
+
+    found = first(Int8(query.limit))
+    if isinstance(found, ReadableRows):
+        # Rows that can't be read must not take the room of the others.
+        found = first(None)
+        del found[query.limit :]
+    return found

@@ -43,6 +43,7 @@ TABLES: dict[str, LiteralString] = {
                payload, reason, crc FROM system_runs""",
     "events": "SELECT run, place, created, payload, crc FROM events",
     "cancels": "SELECT run, reason FROM cancels",
+    "alarms": "SELECT thread_id, at, graph FROM alarms",
     # The first search of the copy makes the rest of the index, see `TrackThreads`.
     "thread_index": """
         SELECT thread_id, created, updated, created, metadata, 1, temporary::int
