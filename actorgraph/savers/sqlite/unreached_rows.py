@@ -4,10 +4,7 @@ import sqlite3
 
 from actorgraph.savers.orphans import report_orphans
 
-_NAMED = (
-    *(("threads", "thread"), ("system_runs", "run"), ("thread_index", "thread")),
-    ("alarms", "rowid"),
-)
+_NAMED = (("threads", "thread"), ("system_runs", "run"), ("thread_index", "thread"))
 """Tables with ids of threads, and their keys."""
 _OF_THREADS = ("checkpoints", "blobs", "ranges", "writes", "runs")
 _OF_NO_THREAD = "thread NOT IN (SELECT thread FROM threads)"
