@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.values.alarms import ListAlarms, TakeAlarm
 from actorgraph.values.commits import (
     EPOCH_ANY,
     HOLDER_ANY,
@@ -98,6 +99,7 @@ class Planted:
         self.codec = saver.codec
         self.keeps_runs = saver.keeps_runs
         self.routes_runs = getattr(saver, "routes_runs", False)
+        self.keeps_alarms = getattr(saver, "keeps_alarms", False)
 
     async def open(self) -> None:
         """Open the saver."""
@@ -279,6 +281,17 @@ def sealed_but(part: str) -> Fault:
     return Fault(request=change)
 
 
+def still_set(request: Any) -> Any:
+    """A commit that doesn't take its thread's alarm away."""
+    keeps = isinstance(request, Commit) and request.alarm is not None and not request.alarm.at
+    return replace(request, alarm=None) if keeps else request
+
+
+def taken(outcome: Any) -> Any:
+    """An outcome that says that an alarm was taken."""
+    return replace(outcome, sequence=1) if isinstance(outcome, Committed) else outcome
+
+
 def running_after_takeover(row: Any) -> Any:
     """A run that was taken over, as if its former owner still ran it."""
     taken = row.status == "pending" and row.claimed and row.attempts > 1
@@ -300,6 +313,7 @@ LEASES, TRIMS = "runs: leases end", "runs: open runs are not removed"
 TAKEOVER, ASKS = "runs: a takeover fences the dead", "runs: cancellations are asked for once"
 INPUT, SEALED = "rows: claims keep their input", "rows: payloads are replaced whole"
 WHOLE = "runs: a run is stored whole"
+TAKEN = "alarms: an alarm is taken once"
 DEATHS, BUILDS = "runs: attempts and deaths are kept", "runs: builds and times are kept"
 BATCH = "runs: a refused request leaves the others"
 ROUTED = {"builds", "priorities", "times", *(f"{p} of offers" for p in ("builds", "times"))}
@@ -498,6 +512,17 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "adopted runs of owners": (rows_of(OwnerRow, adopted=0), LEASES),
     "every owner lives": (rows_of(RunRow, alive=True), LEASES),
     "no owner lives": (rows_of(RunRow, alive=False), LEASES),
+    "alarms": (given(Commit, alarm=None), "alarms: alarms come in order"),
+    "alarms that are taken away": (
+        Fault(request=still_set, covers=("Commit.alarm",)),
+        "alarms: a commit sets the alarm",
+    ),
+    "alarms that are taken": (lost(TakeAlarm), TAKEN),
+    "times of taken alarms": (given(TakeAlarm, at=21), TAKEN),
+    "alarms that are taken twice": (Fault(outcome=taken), TAKEN),
+    "graphs of alarms": (asked(ListAlarms, graphs=("g", "h")), "alarms: alarms come in order"),
+    "limits of alarms": (asked(ListAlarms, limit=99), "alarms: alarms come in order"),
+    "order of alarms": (Fault(answer=backwards), "alarms: alarms come in order"),
 }
 """Name -> the fault, and the check that finds it."""
 
