@@ -123,7 +123,7 @@ class TakeAlarm(msgspec.Struct, frozen=True):
 
     Attributes:
         was: its time when it was read.
-        at: its new time.
+        at: its new time; 0 takes the alarm away.
     """
 
     thread_id: str

@@ -11,10 +11,12 @@ from actorgraph.runtime.run.start import load
 from actorgraph.superstep import begin
 from actorgraph.superstep.reminding import open_questions, reminded
 from actorgraph.superstep.run_state import RunState
+from actorgraph.values.alarms import AlarmRow, TakeAlarm
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.commits import EPOCH_ANY
+from actorgraph.values.commits import EPOCH_ANY, Commit, Request
 from actorgraph.values.policies import Durability, RunPolicy
+from actorgraph.values.run import Save
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -48,10 +50,14 @@ async def look_at(at: AddressedGraph) -> Look:
     return Look(tuple(q for some in asked for q in some), state, restored)
 
 
-async def store_reminded(at: AddressedGraph, look: Look, ids: Collection[str], now: int) -> None:
+async def store_reminded(
+    at: AddressedGraph, row: AlarmRow, look: Look, ids: Collection[str], now: int
+) -> None:
     """Record that open questions have reminded, and set the thread's next alarm.
 
     Args:
+        row: the alarm, as it was taken. If a run has set another one since, that one stays: the
+            run may have asked what `look` doesn't know.
         look: at the thread.
         ids: of the questions; none only sets the alarm.
         now: microseconds since 1970-01-01 UTC, by the store's clock.
@@ -62,6 +68,15 @@ async def store_reminded(at: AddressedGraph, look: Look, ids: Collection[str], n
     if look.state is None or look.restored is None:
         return
     save = reminded(look.state, look.restored, ids, now)
+    requests: list[Request] = [TakeAlarm(row.thread_id, row.at, save.alarm or 0)]
+    if save.ledger:
+        requests.insert(0, _commit(at, save))
+    for outcome in await at.host.writer.store_each(*requests):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+def _commit(at: AddressedGraph, save: Save) -> Commit:
     encoder = SaveEncoder(
         at.codec,
         at.plan,
@@ -71,5 +86,4 @@ async def store_reminded(at: AddressedGraph, look: Look, ids: Collection[str], n
         epoch=EPOCH_ANY,
         stamped=False,
     )
-    commit = msgspec.structs.replace(encoder.commit(save), run=None, strict=True)
-    await at.host.writer.store(commit)
+    return msgspec.structs.replace(encoder.commit(save), run=None, strict=True, alarm=None)

@@ -11,12 +11,13 @@ from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import structs
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.values.alarms import AlarmRow, ListAlarms, TakeAlarm
+from actorgraph.values.alarms import Alarm, AlarmRow, ListAlarms, TakeAlarm
 from actorgraph.values.commits import Commit, Committed
 
 LOOK_S = 5.0
@@ -45,7 +46,8 @@ class AlarmActor:
 
     Args:
         graphs: the names that alarms of this system's graphs have.
-        look: looks at the open questions of a thread, and does what they want now.
+        look: looks at the open questions of a thread, and does what they want now. The time of its
+            row is the end of the lease.
     """
 
     def __init__(
@@ -62,11 +64,12 @@ class AlarmActor:
         self._places = anyio.Semaphore(AT_ONCE)
 
     def note(self, batch: Sequence[Requested]) -> None:
-        """Note the alarms of commits that were stored in this process; from any thread."""
+        """Note the alarms that were stored in this process; from any thread."""
         for posted in batch:
             request = posted.request
-            if isinstance(request, Commit) and request.alarm is not None:
-                at = request.alarm.at
+            alarm = request.alarm if isinstance(request, Commit) else request
+            if isinstance(alarm, Alarm | TakeAlarm):
+                at = alarm.at
                 if at and (self._earliest == 0 or at < self._earliest):
                     self._sooner.open()
 
@@ -106,7 +109,7 @@ class AlarmActor:
         requests = [TakeAlarm(row.thread_id, row.at, until) for row in due]
         outcomes = await self._host.writer.store_each(*requests)
         return [
-            row
+            structs.replace(row, at=until)
             for row, outcome in zip(due, outcomes, strict=True)
             if isinstance(outcome, Committed) and outcome.sequence
         ]

@@ -99,8 +99,9 @@ class Draft:
         """Move the alarm, by a line of its own, if it has the time that the request names."""
         if self.alarm is None or self.alarm.at != request.was:
             return Committed()
-        self.alarm = Alarm(request.at, self.alarm.graph)
-        self._add(Line(FORMAT, request.thread_id, 0, self.state.epoch, alarm=self.alarm))
+        alarm = Alarm(request.at, self.alarm.graph)
+        self.alarm = alarm if alarm.at else None
+        self._add(Line(FORMAT, request.thread_id, 0, self.state.epoch, alarm=alarm))
         return Committed(1)
 
     def _add(self, line: Line) -> None:

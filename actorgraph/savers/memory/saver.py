@@ -190,7 +190,7 @@ class MemoryBackend:
         thread = self._threads.get(request.thread_id)
         if thread is None or thread.alarm is None or thread.alarm.at != request.was:
             return Committed()
-        thread.alarm = Alarm(request.at, thread.alarm.graph)
+        thread.alarm = Alarm(request.at, thread.alarm.graph) if request.at else None
         return Committed(1)
 
     def _alarms(self, query: ListAlarms) -> list[AlarmRow]:

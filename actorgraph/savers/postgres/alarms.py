@@ -25,11 +25,13 @@ gone AS (DELETE FROM alarms a USING w WHERE a.thread_id = w.thread_id AND w.at =
 INSERT INTO alarms (thread_id, at, graph) SELECT thread_id, at, graph FROM w WHERE at <> 0
 ON CONFLICT (thread_id) DO UPDATE SET at = excluded.at, graph = excluded.graph
 """
-TAKE = """
-UPDATE alarms SET at = %s WHERE thread_id = (
+_TAKEN: LiteralString = """
+WHERE thread_id = (
     SELECT a.thread_id FROM threads t JOIN alarms a USING (thread_id)
     WHERE t.thread_id = %s AND a.at = %s FOR UPDATE SKIP LOCKED)
 """
+TAKE: LiteralString = "UPDATE alarms SET at = %s" + _TAKEN  # noqa: S608 - of constants
+TAKE_AWAY: LiteralString = "DELETE FROM alarms" + _TAKEN  # noqa: S608 - of constants
 DELETE: LiteralString = """
 DELETE FROM alarms WHERE thread_id = (SELECT thread_id FROM threads WHERE thread = %s)
 """
@@ -45,8 +47,10 @@ ORDER BY a.at, a.thread_id LIMIT %s
 def take(connection: Connection[Any], request: TakeAlarm) -> Committed:
     """Carry out a request, inside a batch's transaction."""
     cursor = connection.cursor(row_factory=tuple_row, binary=True)
-    values = (Int8(request.at), request.thread_id, Int8(request.was))
-    return Committed(cursor.execute(TAKE, values, prepare=True).rowcount)
+    values = (request.thread_id, Int8(request.was))
+    if not request.at:
+        return Committed(cursor.execute(TAKE_AWAY, values, prepare=True).rowcount)
+    return Committed(cursor.execute(TAKE, (Int8(request.at), *values), prepare=True).rowcount)
 
 
 def answer(ask: Callable[..., Iterable[tuple[Any, ...]]], query: ListAlarms) -> list[AlarmRow]:

@@ -26,8 +26,10 @@ def store(connection: sqlite3.Connection, alarms: Mapping[str, Alarm]) -> None:
 
 def take(connection: sqlite3.Connection, request: TakeAlarm) -> Committed:
     """Carry out a request, inside a batch's transaction."""
-    values = (request.at, request.thread_id, request.was)
-    return Committed(connection.execute(sql.TAKE_ALARM, values).rowcount)
+    values = (request.thread_id, request.was)
+    if not request.at:
+        return Committed(connection.execute(sql.TAKE_ALARM_AWAY, values).rowcount)
+    return Committed(connection.execute(sql.TAKE_ALARM, (request.at, *values)).rowcount)
 
 
 def answer(connection: sqlite3.Connection, query: ListAlarms) -> list[AlarmRow]:

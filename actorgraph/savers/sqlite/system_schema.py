@@ -119,6 +119,7 @@ HAS_ALARMS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'alarm
 SET_ALARM = "INSERT OR REPLACE INTO alarms (thread_id, at, graph) VALUES (?, ?, ?)"
 DELETE_ALARM = "DELETE FROM alarms WHERE thread_id = ?"
 TAKE_ALARM = "UPDATE alarms SET at = ? WHERE thread_id = ? AND at = ?"
+TAKE_ALARM_AWAY = "DELETE FROM alarms WHERE thread_id = ? AND at = ?"
 # The first ones of each graph are next to each other in the index, in order.
 SELECT_ALARMS = """
 SELECT a.thread_id, a.at, a.graph FROM json_each(:graphs) g JOIN alarms a ON a.rowid IN (

@@ -106,6 +106,10 @@ async def an_alarm_is_taken_once(bench: Bench) -> None:
         taken = [o.sequence if isinstance(o, Committed) else o for o in outcomes]
         same(taken, [0, 1, 0, 0], "what was taken")
         same(await _alarms(port), [("t", 20, G)], "the alarms")
+        outcomes = await commit_batch(port, TakeAlarm("t", 5, 0), TakeAlarm("t", 20, 0))
+        taken = [o.sequence if isinstance(o, Committed) else o for o in outcomes]
+        same(taken, [0, 1], "what was taken away")
+        same(await _alarms(port), [], "the alarms after a time of 0")
 
 
 @check("alarms")
