@@ -62,7 +62,7 @@ INSERT INTO system_runs
     FROM threads;
 INSERT INTO owners VALUES ('\xff', now() + interval '1 day');
 INSERT INTO events SELECT head, 1, 0, '' FROM threads;
-INSERT INTO alarms SELECT thread_id, 'g', 9 FROM threads;
+INSERT INTO alarms SELECT thread_id, 'g', 1::bigint << 55 FROM threads;
 """
 NEVER_ANALYZED = """
 ALTER TABLE threads SET (autovacuum_enabled = off);
