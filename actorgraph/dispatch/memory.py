@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-import anyio
-
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.storage.store_clock import StoreClock, clock_of
 from actorgraph.values.dispatch import Hint, News
@@ -52,17 +50,20 @@ class InMemoryDispatcher:
 
     def take(
         self, queues: Sequence[str], limit: int, now: int
-    ) -> tuple[list[Hint], Gate, float | None]:
+    ) -> tuple[list[Hint], Gate, int]:
         """Take hints that are due.
 
         Args:
             queues, limit: see `ports.DispatchLink`.
             now: by the store's clock, in microseconds since 1970-01-01 UTC.
 
-        Returns: the hints; a gate that opens when more are queued; seconds until the next is due.
+        Returns: the hints; a gate that opens when more are queued; when the next is due, 0 for
+            none.
         """
-        found, next_due = list[Hint](), None
+        found, next_due = list[Hint](), 0
         with self.lock:
+            if self.more.is_open:  # a clock that a test moves has woken those who wait
+                self.more = Gate()
             for name in queues:
                 later: list[_Entry] = []
                 queue = self.queues.get(name, [])
@@ -77,8 +78,7 @@ class InMemoryDispatcher:
                         next_due = min(next_due or hint.due, hint.due)
                 for entry in later:
                     heapq.heappush(queue, entry)
-            wait_s = None if next_due is None else (next_due - now) / 1e6
-            return found, self.more, wait_s
+            return found, self.more, next_due
 
 
 class _MemoryLink:
@@ -105,12 +105,11 @@ class _MemoryLink:
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
         while True:
-            found, more, wait_s = self._exchange.take(queues, limit, self._clock.now())
+            found, more, until = self._exchange.take(queues, limit, self._clock.now())
             if found:
                 self._taken.update(((hint.run, hint.queue), hint) for hint in found)
                 return found
-            with anyio.move_on_after(wait_s):
-                await more.wait()
+            await self._clock.wait(until, more)
 
     async def settle(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""

@@ -5,36 +5,91 @@ and goes on by this process's monotonic clock in between: neither a machine whos
 a clock that is set meanwhile begins a run early or late.
 """
 
+import math
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
 
+class Opens(Protocol):
+    """A gate, as `runtime/mailbox.py` has it."""
+
+    def open(self) -> None:
+        """Release all waiters; from any thread."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until it is open."""
+        ...
+
+
 class StoreClock:
-    """The clock of a store; the machine's until an answer of a server is learned.
+    """The clock of a store; the machine's until an answer of a server is learned, or it is set.
 
     Thread-safe: an answer replaces one number.
+
+    Attributes:
+        parked: who waits for a time of this clock -> the time, 0 for none; the gate that wakes it.
+        at_work: those who do what a time demanded, or look for their next time.
     """
 
     def __init__(self) -> None:
         self._ahead: int | None = None
+        self._set: int | None = None
+        self.parked: dict[object, tuple[int, Opens]] = {}
+        self.at_work: set[object] = set()
 
     def now(self) -> int:
         """Microseconds since 1970-01-01 UTC."""
+        if self._set is not None:
+            return self._set
         ahead = self._ahead
         return time.time_ns() // 1000 if ahead is None else sent_now() + ahead
 
-    async def wait(self, pause_s: float, sooner: Callable[[], Awaitable[None]]) -> None:
-        """Wait until some time has passed by this clock, or something has happened.
+    async def wait(
+        self, until: int, sooner: Opens, *, at_most_s: float = math.inf, who: object = None
+    ) -> None:
+        """Wait for a time of this clock, or for something that happens sooner; may be cancelled.
 
         Args:
-            pause_s: seconds, at most.
-            sooner: returns when it has happened; may be cancelled.
+            until: the time, in microseconds since 1970-01-01 UTC; 0 for none.
+            sooner: opens when it has happened; `wake` opens it too.
+            at_most_s: seconds, of the machine's.
+            who: waits, and is in `at_work` until it waits again; the last time it has to leave.
         """
-        with anyio.move_on_after(pause_s):
-            await sooner()
+        one = object() if who is None else who
+        self.at_work.discard(one)
+        self.parked[one] = until, sooner
+        try:
+            left_s = max(until - self.now(), 0) / 1e6 if until else math.inf
+            # The time of a clock that stands comes when it is set to it.
+            comes = self._set is None or left_s == 0
+            with anyio.move_on_after(min(left_s, at_most_s) if comes else at_most_s):
+                await sooner.wait()
+        finally:
+            self.parked.pop(one, None)
+            (self.at_work.discard if who is None else self.at_work.add)(one)
+
+    def set(self, at: int | None) -> None:
+        """Let the clock stand at a time, and wake all who wait for a time that has come.
+
+        Args:
+            at: microseconds since 1970-01-01 UTC; None lets it go again.
+        """
+        self._set = at
+        self.wake(at)
+
+    def wake(self, due: int | None = None) -> None:
+        """Wake those who wait; they look again at what time it is.
+
+        Args:
+            due: only those whose time is not later, in microseconds since 1970-01-01 UTC.
+        """
+        for who, (until, sooner) in tuple(self.parked.items()):
+            if due is None or 0 < until <= due:
+                self.at_work.add(who)
+                sooner.open()
 
     def learn(self, answer: int, sent: int) -> None:
         """Follow the server's clock.

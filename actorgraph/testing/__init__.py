@@ -1,4 +1,4 @@
-"""For tests: savers that fail or wait on demand; the contracts of savers and stores as checks."""
+"""For tests: savers that fail or wait on demand, a clock that a test moves; contracts as checks."""
 
 from actorgraph.testing.conformance import CHECKS, check_saver
 from actorgraph.testing.dispatcher_checks import DispatchPlace, dispatcher_checks
@@ -12,6 +12,7 @@ from actorgraph.testing.faults import (
 )
 from actorgraph.testing.gated_saver import GatedSaver
 from actorgraph.testing.killed_worker import check_killed_worker
+from actorgraph.testing.manual_clock import ManualClock
 from actorgraph.testing.session_checks import session_saver_checks
 from actorgraph.testing.store_checks import store_checks
 
@@ -21,6 +22,7 @@ __all__ = [
     "FaultPlan",
     "FaultySaver",
     "GatedSaver",
+    "ManualClock",
     "When",
     "check_killed_worker",
     "check_saver",

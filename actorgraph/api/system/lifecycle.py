@@ -112,6 +112,9 @@ class LifecycleMethods(RecoveryMethods):
         alarms = AlarmActor(host, work.graphs, work.look)
         host.writer.on_stored.append(alarms.note)
         stack.callback(host.writer.on_stored.remove, alarms.note)
+        # Until it waits for its first time: a clock that a test moves waits for that.
+        host.clock.at_work.add(alarms)
+        stack.callback(host.clock.at_work.discard, alarms)
         group.start_soon(alarms.serve)
 
     async def _answer_by_clock(

@@ -30,6 +30,7 @@ from actorgraph.rules.system.scheduling import (
     next_misfit,
 )
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.thread_runs import parked_rows
 from actorgraph.runtime.system.event_frames import events_of
 from actorgraph.runtime.system.job import Job, give_back_request
@@ -494,10 +495,8 @@ async def _wait_until(due: int, clock: StoreClock) -> None:
     Args:
         due: microseconds since 1970-01-01 UTC.
     """
-    left = due - clock.now()
-    while left > 0:
-        await anyio.sleep(min(left / 1e6, WALL_CLOCK_S))
-        left = due - clock.now()
+    while due > clock.now():
+        await clock.wait(due, Gate(), at_most_s=WALL_CLOCK_S)
 
 
 def _fresh_offset(row: RunRow, now: int) -> int:

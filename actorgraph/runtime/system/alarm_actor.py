@@ -99,10 +99,8 @@ class AlarmActor:
 
     async def _wait(self, at: int, most_s: float) -> None:
         """Wait for a time, an earlier alarm of this process, or the next look."""
-        clock = self._host.clock
         self._earliest = at
-        pause_s = min(most_s, max(at - clock.now(), 0) / MICROSECONDS) if at else most_s
-        await clock.wait(pause_s, self._sooner.wait)
+        await self._host.clock.wait(at, self._sooner, at_most_s=most_s, who=self)
 
     async def _take(self, due: Sequence[AlarmRow]) -> list[AlarmRow]:
         until = self._host.clock.now() + int(LEASE_S * MICROSECONDS)
