@@ -48,9 +48,7 @@ class InMemoryDispatcher:
             more, self.more = self.more, Gate()
         more.open()
 
-    def take(
-        self, queues: Sequence[str], limit: int, now: int
-    ) -> tuple[list[Hint], Gate, int]:
+    def take(self, queues: Sequence[str], limit: int, now: int) -> tuple[list[Hint], Gate, int]:
         """Take hints that are due.
 
         Args:

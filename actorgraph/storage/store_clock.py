@@ -32,6 +32,7 @@ class StoreClock:
     Attributes:
         parked: who waits for a time of this clock -> the time, 0 for none; the gate that wakes it.
         at_work: those who do what a time demanded, or look for their next time.
+        systems: the open systems of this process that go by it.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class StoreClock:
         self._set: int | None = None
         self.parked: dict[object, tuple[int, Opens]] = {}
         self.at_work: set[object] = set()
+        self.systems: set[object] = set()
 
     def now(self) -> int:
         """Microseconds since 1970-01-01 UTC."""

@@ -161,8 +161,8 @@ class ManualClock:
         found: list[RunRow] = []
         for saver, clock in self._savers:
             host = living_host(saver)
-            if host is None or not (clock.parked or clock.at_work):
-                continue  # no system is there that would run them
+            if host is None or not clock.systems:
+                continue  # nothing is there that would run them
             if getattr(saver, "keeps_runs", False):
                 try:
                     found += await host.reader.ask(ListRuns(statuses=tuple(OPEN_STATUSES)))

@@ -78,6 +78,8 @@ class LifecycleMethods(RecoveryMethods):
             alarms = self._keeps and getattr(self.saver, "keeps_alarms", False)
             if alarms and self._policy.accepts:
                 self._serve_alarms(stack, host, group)
+            host.clock.systems.add(self)
+            stack.callback(host.clock.systems.discard, self)
             self._observe(group)
         except BaseException as error:  # also a cancellation: close all that is open so far
             await stack.__aexit__(type(error), error, error.__traceback__)
@@ -112,9 +114,7 @@ class LifecycleMethods(RecoveryMethods):
         alarms = AlarmActor(host, work.graphs, work.look)
         host.writer.on_stored.append(alarms.note)
         stack.callback(host.writer.on_stored.remove, alarms.note)
-        # Until it waits for its first time: a clock that a test moves waits for that.
-        host.clock.at_work.add(alarms)
-        stack.callback(host.clock.at_work.discard, alarms)
+        host.clock.at_work.add(alarms)  # already: a clock that a test moves waits for it
         group.start_soon(alarms.serve)
 
     async def _answer_by_clock(

@@ -75,24 +75,31 @@ class AlarmActor:
 
     async def serve(self) -> None:
         """Look at threads as their alarms come; a slow look holds no other one up."""
-        async with anyio.create_task_group() as group:
-            while True:
-                self._sooner, self._earliest = Gate(), 0
-                at, pause_s = 0, LOOK_S
-                try:
-                    rows = await self._read()
-                    now = self._host.clock.now()
-                    due = [row for row in rows if row.at <= now]
-                    if due:
-                        taken = await self._take(due)
-                        await self._begin(group, taken)
-                        pause_s = 0.0 if taken else PAUSE_S
-                    elif rows:
-                        at = rows[0].at
-                except ActorGraphError as error:
-                    log_event("warning", "alarms.not_read", error=repr(error))
-                if pause_s:
-                    await self._wait(at, pause_s)
+        try:
+            async with anyio.create_task_group() as group:
+                while True:
+                    await self._turn(group)
+        finally:
+            self._host.clock.at_work.discard(self)
+
+    async def _turn(self, group: TaskGroup) -> None:
+        """Begin to look at those whose alarms have come; if there is none, wait."""
+        self._sooner, self._earliest = Gate(), 0
+        at, pause_s = 0, LOOK_S
+        try:
+            rows = await self._read()
+            now = self._host.clock.now()
+            due = [row for row in rows if row.at <= now]
+            if due:
+                taken = await self._take(due)
+                await self._begin(group, taken)
+                pause_s = 0.0 if taken else PAUSE_S
+            elif rows:
+                at = rows[0].at
+        except ActorGraphError as error:
+            log_event("warning", "alarms.not_read", error=repr(error))
+        if pause_s:
+            await self._wait(at, pause_s)
 
     async def _read(self) -> list[AlarmRow]:
         return await self._host.reader.ask(ListAlarms(self._graphs, BATCH))
@@ -115,6 +122,7 @@ class AlarmActor:
     async def _begin(self, group: TaskGroup, taken: Sequence[AlarmRow]) -> None:
         for row in taken:
             await self._places.acquire()
+            self._host.clock.at_work.add((self, row.thread_id))
             group.start_soon(self._look_at, row)
 
     async def _look_at(self, row: AlarmRow) -> None:
@@ -123,4 +131,5 @@ class AlarmActor:
         except Exception as error:  # noqa: BLE001 - of a program's values or functions
             log_event("error", "alarm.failed", thread_id=row.thread_id, error=repr(error))
         finally:
+            self._host.clock.at_work.discard((self, row.thread_id))
             self._places.release()
