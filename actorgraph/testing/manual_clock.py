@@ -18,8 +18,8 @@ import anyio
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.runtime.saver.hosting import living_host
 from actorgraph.storage.store_clock import StoreClock, clock_of
+from actorgraph.values.alarms import as_datetime, as_microseconds, from_now
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-from actorgraph.values.timing import as_datetime, as_microseconds, from_now
 
 _LOOK_S = 0.001
 

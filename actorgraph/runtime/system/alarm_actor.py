@@ -62,6 +62,7 @@ class AlarmActor:
         self._earliest = 0
         self._sooner = Gate()
         self._places = anyio.Semaphore(AT_ONCE)
+        self._looks: set[object] = set()
 
     def note(self, batch: Sequence[Requested]) -> None:
         """Note the alarms that were stored in this process; from any thread."""
@@ -80,7 +81,7 @@ class AlarmActor:
                 while True:
                     await self._turn(group)
         finally:
-            self._host.clock.at_work.discard(self)
+            self._host.clock.at_work.difference_update((self, *self._looks))
 
     async def _turn(self, group: TaskGroup) -> None:
         """Begin to look at those whose alarms have come; if there is none, wait."""
@@ -122,14 +123,17 @@ class AlarmActor:
     async def _begin(self, group: TaskGroup, taken: Sequence[AlarmRow]) -> None:
         for row in taken:
             await self._places.acquire()
-            self._host.clock.at_work.add((self, row.thread_id))
-            group.start_soon(self._look_at, row)
+            look = object()
+            self._looks.add(look)
+            self._host.clock.at_work.add(look)
+            group.start_soon(self._look_at, row, look)
 
-    async def _look_at(self, row: AlarmRow) -> None:
+    async def _look_at(self, row: AlarmRow, look: object) -> None:
         try:
             await self._look(row)
         except Exception as error:  # noqa: BLE001 - of a program's values or functions
             log_event("error", "alarm.failed", thread_id=row.thread_id, error=repr(error))
         finally:
-            self._host.clock.at_work.discard((self, row.thread_id))
+            self._looks.discard(look)
+            self._host.clock.at_work.discard(look)
             self._places.release()
