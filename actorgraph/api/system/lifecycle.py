@@ -78,8 +78,6 @@ class LifecycleMethods(RecoveryMethods):
             alarms = self._keeps and getattr(self.saver, "keeps_alarms", False)
             if alarms and self._policy.accepts:
                 self._serve_alarms(stack, host, group)
-            host.clock.systems.add(self)
-            stack.callback(host.clock.systems.discard, self)
             self._observe(group)
         except BaseException as error:  # also a cancellation: close all that is open so far
             await stack.__aexit__(type(error), error, error.__traceback__)
@@ -109,7 +107,11 @@ class LifecycleMethods(RecoveryMethods):
         )
 
     def _serve_alarms(self, stack: AsyncExitStack, host: Host, group: TaskGroup) -> None:
-        """Look at threads when their open questions want something."""
+        """Look at threads when their open questions want something, by the clock of the store."""
+        host.clock.systems.add(self)
+        stack.callback(host.clock.systems.discard, self)
+        if not (self._keeps and getattr(self.saver, "keeps_alarms", False)):
+            return
         work = AlarmWork(host, self.graphs, self._answer_by_clock)
         alarms = AlarmActor(host, work.graphs, work.look)
         host.writer.on_stored.append(alarms.note)
