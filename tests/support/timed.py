@@ -56,14 +56,6 @@ async def timed(place: Store) -> AsyncIterator[Timed]:
             yield Timed(saver, clock)
 
 
-@pytest.fixture
-def alarmed(timed: Timed) -> Timed:
-    """The same, of savers that keep alarms."""
-    if not getattr(timed.saver, "keeps_alarms", False):
-        pytest.skip("this saver keeps no alarms")
-    return timed
-
-
 async def asked(graph: Any, thread_id: str = "t") -> list[Any]:
     """The open questions of a thread."""
     config = {"configurable": {"thread_id": thread_id}}

@@ -135,8 +135,6 @@ class TestSavers:
         """
         Two systems over one place, each with its saver, go by one clock; a question reminds once.
         """
-        if not getattr(place.saver(), "keeps_alarms", False):
-            pytest.skip("this saver keeps no alarms")
         calls: list[int] = []
 
         def tell(question, times):
