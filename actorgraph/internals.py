@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from actorgraph.superstep.snapshot import iso
     from actorgraph.superstep.task_failures import next_delay, retry_after
     from actorgraph.superstep.tasks import state_for
+    from actorgraph.values.alarms import as_datetime, shown_times, times_in
     from actorgraph.values.checked_threads import SettingsGroup, SettingsTally, ThreadCheckReport
     from actorgraph.values.checked_threads import ThreadGroup
     from actorgraph.values.commits import Commit, Committed, EPOCH_ANY, ListCheckpoints
@@ -233,6 +234,7 @@ _BY_MODULE = {
     "actorgraph.superstep.snapshot": "iso",
     "actorgraph.superstep.task_failures": "next_delay retry_after",
     "actorgraph.superstep.tasks": "state_for",
+    "actorgraph.values.alarms": "as_datetime shown_times times_in",
     "actorgraph.values.checked_threads": """
         SettingsGroup SettingsTally ThreadCheckReport ThreadGroup
     """,

@@ -18,6 +18,7 @@ from actorgraph.cli.printed import (
 )
 from actorgraph.cli.visible_text import visible
 from actorgraph.internals import PHASE_TEXT
+from actorgraph.web.http.question_words import Times, times_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +32,7 @@ STYLES = {
     "running": "cyan",
     "interrupted": "yellow",
     "waiting": "yellow",
+    "sleeping": "blue",
     "cut_off": "red",
     "parked": "red",
     "unfinished": "magenta",
@@ -142,6 +144,33 @@ def draw_threads(out: "Console", found: ThreadList) -> None:
         out.print("\nThere are more: raise --limit, or narrow down by --status or --prefix.")
 
 
+def draw_waiting(out: "Console", found: ThreadList) -> None:
+    """Draw a list of threads that wait, with what their questions do by themselves."""
+    if not found.threads:
+        out.print("No thread waits.")
+        return
+    table = table_of("thread", "asks", "status", "age", "by itself")
+    rows = [
+        (
+            visible(row.thread_id),
+            visible(", ".join(row.next)),
+            styled(row.phase),
+            age_text(row.age_s),
+            by_itself(row.times),
+        )
+        for row in found.threads
+    ]
+    add_rows(table, rows, out.width)
+    out.print(table)
+    if found.more:
+        out.print("\nThere are more: raise --limit, or narrow down by --prefix.")
+
+
+def by_itself(times: Times | None) -> str:
+    """Say what open questions do when nobody answers; "" for nothing."""
+    return times_text(times, datetime.now(UTC), age_text)
+
+
 def draw_state(out: "Console", found: ThreadShown) -> None:
     """Draw the state of a thread."""
     from rich.table import Table
@@ -224,10 +253,14 @@ def draw_questions(out: "Console", questions: Sequence[OpenQuestion]) -> None:
     from rich.text import Text
 
     for asked in questions:
-        out.print(
-            Text.assemble("\n", (f"{visible(asked.node)} asks", "yellow"), f"  (id {asked.id})")
-        )
+        does, said = visible(asked.node), by_itself(asked.times)
+        if asked.times is not None and asked.times.sleeps:
+            out.print(Text.assemble("\n", (f"{does} {said}", "blue"), f"  (id {asked.id})"))
+            continue
+        out.print(Text.assemble("\n", (f"{does} asks", "yellow"), f"  (id {asked.id})"))
         out.print(Text(f"  {compact(asked.value)}"))
+        if said:
+            out.print(Text(f"  {said}", style="blue"))
         if asked.response_schema:
             out.print(Text(f"  answer: {compact(asked.response_schema)}", style="dim"))
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from actorgraph.internals import ThreadPhase
+from actorgraph.web.http.question_words import Times
 
 Status = Literal["idle", "busy", "interrupted", "error"]
 """busy: it has an open run, and not one that only waits for its time. interrupted: it has tasks
@@ -16,8 +17,8 @@ class ThreadLine(msgspec.Struct, frozen=True):
 
     Attributes:
         status: LangGraph's word.
-        phase: "waiting" (for a person), "cut_off" (its process has died), "parked", "unfinished",
-            "failed", "running" or "ended".
+        phase: "waiting" (for a person), "sleeping" (until its time), "cut_off" (its process has
+            died), "parked", "unfinished", "failed", "running" or "ended".
         step: of its newest checkpoint; -1 without one.
         updated_at: when that was made; ISO 8601 UTC, "" without one.
         age_s: seconds since then; None without one.
@@ -25,6 +26,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
         graph: the graph's name in the system that runs it; "" if unknown.
         metadata: of its newest checkpoint: what callers gave.
         error: why it can't be read; "" if it can.
+        times: what its open questions do by themselves; None if they only wait.
     """
 
     thread_id: str
@@ -37,6 +39,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     graph: str
     metadata: dict[str, Any]
     error: str = ""
+    times: Times | None = None
 
 
 class ThreadList(msgspec.Struct, frozen=True):
@@ -57,12 +60,14 @@ class OpenQuestion(msgspec.Struct, frozen=True):
         id: names it in `resume --answer ID=JSON`.
         node: the node that asked; several joined by " or " if that is unknown.
         response_schema: the JSON schema of its answer, if the node gave one.
+        times: when it reminds and answers itself, or its sleep ends; None if it only waits.
     """
 
     id: str
     node: str
     value: Any
     response_schema: dict[str, Any] | None = None
+    times: Times | None = None
 
 
 class FailedTask(msgspec.Struct, frozen=True):
@@ -121,8 +126,8 @@ class CheckpointLine(msgspec.Struct, frozen=True):
     Attributes:
         parent_id: "" for the first.
         source: "input", "loop", "update" or "fork".
-        status: "waiting" or "failed" of its pending tasks; of the newest checkpoint the thread's
-            phase; "" for none, and at the end.
+        status: "waiting", "sleeping" or "failed" of its pending tasks; of the newest checkpoint the
+            thread's phase; "" for none, and at the end.
     """
 
     checkpoint_id: str

@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from actorgraph.cli.drawn import compact
 from actorgraph.cli.printed import OpenQuestion
-from actorgraph.internals import Namespace
+from actorgraph.internals import Namespace, times_in
+from actorgraph.types import Interrupt
+from actorgraph.web.http.question_words import times_of
 
 MODES = ("checkpoints", "tasks", "messages", "custom", "values")
 MESSAGE_MAX = 4_000
@@ -122,7 +124,9 @@ class RunProgress:
         if chunk.get("interrupts"):
             for asked in chunk["interrupts"]:
                 value, schema = _plain(asked["value"]), asked.get("response_schema")
-                self.questions[asked["id"]] = OpenQuestion(asked["id"], node.name, value, schema)
+                times = times_of([Interrupt(value, timing=times_in(asked))])
+                known = OpenQuestion(asked["id"], node.name, value, schema, times)
+                self.questions[asked["id"]] = known
             node.state, node.note = "waiting", compact(_plain(chunk["interrupts"][0]["value"]))
             return f"{node.name} waits: {node.note}"
         node.state = "running" if node.running else "done"

@@ -44,6 +44,7 @@ from actorgraph.internals import THREADS_AT_ONCE as AT_ONCE
 from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.types import StateSnapshot
 from actorgraph.web.http.jsonable import to_plain
+from actorgraph.web.http.question_words import times_of
 
 ID_PART_MIN = 6
 """Digits from which a number is part of a checkpoint's id, not a step."""
@@ -145,6 +146,7 @@ class ThreadReader:
             head.next,
             graph,
             own_metadata(head),
+            times=times_of(head.interrupts),
         )
 
     async def must_find(self, thread_id: str) -> StateSnapshot:
@@ -248,7 +250,13 @@ def own_metadata(found: StateSnapshot) -> dict[str, Any]:
 def questions_of(found: StateSnapshot) -> tuple[OpenQuestion, ...]:
     """Return the open questions of a state."""
     return tuple(
-        OpenQuestion(asked.id, task.name, to_plain(asked.value), to_plain(asked.response_schema))
+        OpenQuestion(
+            asked.id,
+            task.name,
+            to_plain(asked.value),
+            to_plain(asked.response_schema),
+            times_of([asked]),
+        )
         for task in found.tasks
         for asked in task.interrupts
     )
@@ -265,7 +273,8 @@ def checkpoint_line(
     """
     metadata = found.metadata or {}
     failed = any(task.error is not None for task in found.tasks)
-    status = "failed" if failed else "waiting" if found.interrupts else ""
+    asks = "sleeping" if all(asked.sleeps for asked in found.interrupts) else "waiting"
+    status = "failed" if failed else asks if found.interrupts else ""
     if is_head:
         phase = phase_of(found.phase_facts(), without_later(runs, microseconds_now()))
         status = "" if phase == "ended" else phase

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -338,7 +339,7 @@ class SourceThread:
         before = 0
         for question in _interrupts(value):
             ours, asked = self._interrupts.get(question.id, (question.id, 0))
-            found.append(Interrupt(question.value, ours, question.response_schema))
+            found.append(replace(question, id=ours))
             before = max(before, asked)
         return tuple(found), before
 

@@ -38,9 +38,9 @@ class ListedStep(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> str:
-        """Whether a task "failed" or is "waiting" for an answer; "" for neither."""
+        """Whether a task "failed", is "waiting" for an answer or "sleeping"; "" for none."""
         states = {state for _, state in self.tasks}
-        return "failed" if "failed" in states else "waiting" if "waiting" in states else ""
+        return next((one for one in ("failed", "waiting", "sleeping") if one in states), "")
 
 
 def listed_row(step: TimelineStep) -> ListedStep:
@@ -89,11 +89,11 @@ def parent_of(step: StateSnapshot) -> str:
 
 
 def task_state(task: PregelTask) -> str:
-    """Return the state of a task: failed, waiting, done; "" if it has no result yet."""
+    """Return the state of a task: failed, waiting, sleeping, done; "" if it has no result yet."""
     if task.error is not None:
         return "failed"
     if task.interrupts:
-        return "waiting"
+        return "sleeping" if all(asked.sleeps for asked in task.interrupts) else "waiting"
     return "done" if task.result is not None else ""
 
 
@@ -105,8 +105,9 @@ def preview_of(step: StateSnapshot) -> str:
     for task in step.tasks:
         if task.error is not None:
             return preview(task.error)
-    if step.interrupts:
-        return preview(step.interrupts[0].value)
+    asked = next((one for one in step.interrupts if not one.sleeps), None)
+    if asked is not None:
+        return preview(asked.value)
     values = step.values
     if not isinstance(values, Mapping):
         return preview(values) if values else ""
@@ -184,5 +185,7 @@ def bars_of(steps: Sequence[StateSnapshot]) -> list[TaskBar]:
         for task, name in zip(step.tasks, _task_names(step.tasks), strict=True):
             if task.name != START:
                 state: Any = task_state(task) or ("waiting" if step is steps[0] else "done")
+                if state == "sleeping":
+                    state = "waiting"
                 bars.append(TaskBar(name, int(number) + 1, state, error=task.error or ""))
     return bars

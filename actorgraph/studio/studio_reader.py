@@ -54,6 +54,7 @@ from actorgraph.web.endpoints.endpoint import Server
 from actorgraph.web.endpoints.thread_state import is_busy, phase_in, remove_thread
 from actorgraph.web.http.json_equality import contains
 from actorgraph.web.http.problems import NotFound
+from actorgraph.web.http.question_words import Times, times_of
 from actorgraph.web.registries.thread_registry import GRAPH, thread_metadata_of
 
 EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
@@ -114,6 +115,21 @@ class ThreadEntry(msgspec.Struct, frozen=True):
     phase: str = "ended"
     head: StateSnapshot | None = None
     since: str = ""
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a thread says.
+
+    Attributes:
+        text: one line.
+        times: what its open questions do by themselves; None if they only wait.
+    """
+
+    text: str = ""
+    times: Times | None = None
+
+
+NO_PREVIEW = Preview()
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
@@ -310,16 +326,17 @@ class StudioReader:
                 return ThreadsPage(page, more, total=len(rows))
         return ThreadsPage(tuple(rows[at : at + THREADS_MAX]), str(at + THREADS_MAX))
 
-    async def previews(self, rows: Sequence[ThreadEntry]) -> dict[str, str]:
+    async def previews(self, rows: Sequence[ThreadEntry]) -> dict[str, Preview]:
         """Read what each thread of a page says: its question, or its last message.
 
-        Returns: id -> one line; without those that can't be read.
+        Returns: by id; without those that can't be read.
         """
-        found: dict[str, str] = {}
+        found: dict[str, Preview] = {}
 
         async def read(entry: ThreadEntry) -> None:
             with suppress(*UNREADABLE, *DAMAGED, ActorGraphError, TypeError, ValueError):
-                found[entry.thread_id] = preview_of(await self.head(entry))
+                head = await self.head(entry)
+                found[entry.thread_id] = Preview(preview_of(head), times_of(head.interrupts))
 
         async with anyio.create_task_group() as group:  # together they are few transactions
             for entry in rows:

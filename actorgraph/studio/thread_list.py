@@ -8,15 +8,18 @@ from starlette.responses import Response
 
 from actorgraph.internals import PHASE_TEXT
 from actorgraph.studio.page_calls import Handler, StudioCall
-from actorgraph.studio.shown import ago
+from actorgraph.studio.shown import age_of, ago
 from actorgraph.studio.studio_reader import (
+    NO_PREVIEW,
     THREADS_MAX,
     ListFilter,
+    Preview,
     ThreadEntry,
     ThreadsPage,
     metadata_of,
 )
 from actorgraph.studio.thread_pages import address_of, title_of
+from actorgraph.web.http.question_words import times_text
 
 STATUSES = (("", "any"), *PHASE_TEXT.items())
 """Filters of the list, with their names; LangGraph's statuses are taken too."""
@@ -24,6 +27,8 @@ AGES = (("", "any"), ("3600", "an hour"), ("86400", "a day"), ("604800", "a week
 """Seconds without a change by which a list can be filtered."""
 SETTLED = ("ended", "running")
 """Phases in which a thread waits for nothing."""
+WAITING = ("waiting", "sleeping")
+"""Phases in which a thread's open questions may do something by themselves."""
 
 
 async def threads(call: StudioCall) -> Response:
@@ -44,7 +49,7 @@ async def threads(call: StudioCall) -> Response:
     previews = await call.source.previews(found.rows)
     now = datetime.now(UTC)
     given = {name: text for name, text in given.items() if text}
-    rows = [_row(call, one, previews.get(one.thread_id, ""), now) for one in found.rows]
+    rows = [_row(call, one, previews.get(one.thread_id, NO_PREVIEW), now) for one in found.rows]
     return call.page(
         "threads.html",
         title="Threads",
@@ -75,7 +80,7 @@ def _page_at(given: dict[str, str], at: int) -> str:
     return f"?{urlencode({**given, **({'after': str(at)} if at else {})})}"
 
 
-def _row(call: StudioCall, one: ThreadEntry, preview: str, now: datetime) -> dict[str, Any]:
+def _row(call: StudioCall, one: ThreadEntry, preview: Preview, now: datetime) -> dict[str, Any]:
     return {
         "thread_id": one.thread_id,
         "title": title_of(one),
@@ -83,8 +88,9 @@ def _row(call: StudioCall, one: ThreadEntry, preview: str, now: datetime) -> dic
         "graph": one.graph,
         "status": one.phase,
         "status_text": PHASE_TEXT[one.phase],
+        "times": times_text(preview.times, now, age_of) if one.phase in WAITING else "",
         "steps": one.steps,
-        "preview": preview,
+        "preview": preview.text,
         "waits": None if one.phase in SETTLED else ago(one.since or one.updated, now),
         "updated": ago(one.updated, now),
     }

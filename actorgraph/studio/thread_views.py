@@ -1,6 +1,7 @@
 """A thread's page as data: rows of steps, marks of nodes, questions, failures. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -17,9 +18,10 @@ from actorgraph.studio.question_forms import (
     without_schema,
 )
 from actorgraph.studio.review_forms import Review, is_review, reviews_of
-from actorgraph.studio.shown import Moment, Shown, plain, shown, shown_plain
+from actorgraph.studio.shown import Moment, Shown, age_of, plain, shown, shown_plain
 from actorgraph.studio.steps import ListedStep, checkpoint_of, recorded_of
 from actorgraph.types import Interrupt, StateSnapshot
+from actorgraph.web.http.question_words import times_of, times_text
 
 TEXT_NODES = 4
 """Nodes that a step's row names."""
@@ -30,7 +32,7 @@ class StepRow(msgspec.Struct, frozen=True):
 
     Attributes:
         branch: whether it is not in the line of the newest step.
-        status: "waiting" or "failed" of its pending tasks; "" for none.
+        status: "waiting", "sleeping" or "failed" of its pending tasks; "" for none.
         status_text: how people read it.
     """
 
@@ -55,6 +57,8 @@ class Question(msgspec.Struct, frozen=True):
         reviews: the tool calls to decide on, one after the other.
         asked: the value as JSON data.
         raw: the text of the box for JSON.
+        times: what it does by itself, in words; "" for nothing.
+        sleeps: whether it is a sleep, which has no form.
     """
 
     id: str
@@ -65,6 +69,8 @@ class Question(msgspec.Struct, frozen=True):
     reviews: tuple[Review, ...]
     asked: Any
     raw: str = ""
+    times: str = ""
+    sleeps: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -162,8 +168,13 @@ def questions_of(step: StateSnapshot, refused: str = "", texts: GivenTexts = NEW
         refused: the id of the question whose answer was refused.
         texts: of that answer, with the errors.
     """
+    now = datetime.now(UTC)
     return [
-        _question(asked, task.name, texts if asked.id == refused else NEW)
+        msgspec.structs.replace(
+            _question(asked, task.name, texts if asked.id == refused else NEW),
+            times=times_text(times_of([asked]), now, age_of),
+            sleeps=asked.sleeps,
+        )
         for task in step.tasks
         for asked in task.interrupts
     ]

@@ -25,6 +25,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.superstep.untracked import storable_chunk
+from actorgraph.values.alarms import shown_times
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import HANDED_UP, INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
@@ -345,7 +346,8 @@ def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict
 
 
 def _question(asked: Interrupt) -> dict[str, Any]:
-    return {"value": asked.value, "id": asked.id, "response_schema": asked.response_schema}
+    shown = {"value": asked.value, "id": asked.id, "response_schema": asked.response_schema}
+    return shown if asked.timing is None else {**shown, **shown_times(asked.timing)}
 
 
 def address(

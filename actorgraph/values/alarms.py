@@ -62,6 +62,11 @@ class Timing:
         return self.otherwise[0] if self.otherwise else dict(EXPIRED)
 
     @property
+    def expires(self) -> bool:
+        """Whether it is due without an answer of its own: its call raises then."""
+        return self.due is not None and not self.otherwise
+
+    @property
     def next(self) -> int | None:
         """When it does something next; None for never."""
         times = [*self.open_reminders[:1], *(() if self.due is None else (self.due,))]
@@ -93,6 +98,53 @@ def as_microseconds(at: datetime) -> int:
 def from_now(length: timedelta, now: int) -> int:
     """The time that is so much later than now."""
     return now + length // _MICROSECOND
+
+
+def shown_times(timing: Timing | None) -> dict[str, Any]:
+    """Return the times of a question as clients see them: JSON data; {} for one that only waits.
+
+    The answer that it gives itself, and the name of the function that it calls when it reminds,
+    are the graph's own and not shown.
+
+    Returns: `asked`, `due` (None for never), `remind` and `reminded` (lists), as ISO 8601 text in
+        UTC; `expires`, whether it is due without an answer of its own; and `sleeps`.
+    """
+    if timing is None:
+        return {}
+    return {
+        "due": None if timing.due is None else _iso(timing.due),
+        "remind": [_iso(at) for at in timing.reminders],
+        "reminded": [_iso(at) for at in timing.reminded],
+        "asked": _iso(timing.asked),
+        "expires": timing.expires,
+        "sleeps": timing.sleeps,
+    }
+
+
+def times_in(shown: Mapping[str, Any]) -> Timing | None:
+    """Read what `shown_times` has shown, of a question of another server's say.
+
+    Returns: the times, with None in place of the question's own answer; None if there are none.
+    """
+    asked, due = shown.get("asked"), shown.get("due")
+    if not isinstance(asked, str):
+        return None
+    return Timing(
+        _at(asked),
+        None if due is None else _at(due),
+        () if due is None or shown.get("expires") else (None,),
+        tuple(_at(at) for at in shown.get("remind") or ()),
+        sleeps=bool(shown.get("sleeps")),
+        reminded=tuple(_at(at) for at in shown.get("reminded") or ()),
+    )
+
+
+def _iso(at: int) -> str:
+    return as_datetime(at).isoformat()
+
+
+def _at(text: str) -> int:
+    return as_microseconds(datetime.fromisoformat(text))
 
 
 class Alarm(msgspec.Struct, frozen=True, gc=False):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple
 
 from actorgraph.errors.excerpts import count_text, shown
+from actorgraph.values.alarms import shown_times
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import id_or_none
 from actorgraph.values.run import TaskPath
@@ -122,10 +123,11 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
     def phase(self) -> ThreadPhase:
         """The thread's phase, as far as its state says: see `values/thread_phase`.
 
-        "ended", "waiting" (for a person), "failed", "running" (a run has begun and works: in this
-        process, or it stored something in the 300 seconds before the snapshot was read), "cut_off"
-        (a run has begun, and its process has died) or "unfinished". Of the runs of an `ActorSystem`
-        only the lease of the one that has begun counts: see `ActorSystem.threads`.
+        "ended", "waiting" (for a person), "sleeping" (until its time), "failed", "running" (a run
+        has begun and works: in this process, or it stored something in the 300 seconds before the
+        snapshot was read), "cut_off" (a run has begun, and its process has died) or "unfinished".
+        Of the runs of an `ActorSystem` only the lease of the one that has begun counts: see
+        `ActorSystem.threads`.
         """
         return phase_of(self.phase_facts())
 
@@ -134,7 +136,16 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
         left, failed = bool(self.next), self.failed_node is not None
         metadata: _Metadata = tuple.__getitem__(self, _METADATA)  # without large writes
         run = id_or_none((metadata or {}).get("run_id"))
-        return PhaseFacts(left, failed, bool(self.interrupts), self.is_held, run, self.is_worked_on)
+        asked = self.interrupts
+        return PhaseFacts(
+            left,
+            failed,
+            bool(asked),
+            self.is_held,
+            run,
+            self.is_worked_on,
+            sleeps=all(question.sleeps for question in asked),
+        )
 
     @property
     def is_stuck(self) -> bool:
@@ -291,4 +302,5 @@ def _task_dict(task: PregelTask) -> dict[str, Any]:
 def _question_dict(question: Interrupt) -> dict[str, Any]:
     shown = {"value": question.value, "id": question.id}
     schema = question.response_schema
-    return shown if schema is None else {**shown, "response_schema": schema}
+    more = {} if schema is None else {"response_schema": schema}
+    return {**shown, **more, **shown_times(question.timing)}

@@ -11,6 +11,7 @@ metrics say what it returns. LangGraph's four statuses of threads are beside it.
     has work left, and a run has claimed it that still works           running
     has work left, and a run has claimed it that works no more         cut_off
     has a failed task                                                  failed
+    has open questions, and all of them are sleeps                     sleeping
     has an open question                                               waiting
     has work left otherwise: a breakpoint, a cancellation, an edit     unfinished
     has none                                                           ended
@@ -26,12 +27,15 @@ import msgspec
 
 from actorgraph.values.systems import NO_OWNER, OPEN_STATUSES, RunRow
 
-ThreadPhase = Literal["running", "waiting", "cut_off", "parked", "failed", "unfinished", "ended"]
+ThreadPhase = Literal[
+    "running", "waiting", "sleeping", "cut_off", "parked", "failed", "unfinished", "ended"
+]
 """See the table in the module's docstring."""
 
 PHASES: tuple[ThreadPhase, ...] = (
     "running",
     "waiting",
+    "sleeping",
     "cut_off",
     "parked",
     "failed",
@@ -59,6 +63,7 @@ class PhaseFacts(msgspec.Struct, frozen=True):
         left: whether it has work left: tasks, or an input that no checkpoint holds.
         failed: whether a task has failed and not finished since.
         asks: whether a question is open.
+        sleeps: whether all open questions are sleeps.
         held: whether a run has claimed it and has not left.
         run: the run that stored its newest checkpoint; None if no run did.
         works: whether the run that has claimed it still works; see `still_works`.
@@ -70,6 +75,7 @@ class PhaseFacts(msgspec.Struct, frozen=True):
     held: bool = False
     run: bytes | None = None
     works: bool = False
+    sleeps: bool = False
 
 
 def still_works(known: bool | None, saved: int, now: int) -> bool:
@@ -101,7 +107,7 @@ def phase_of(facts: PhaseFacts, runs: Iterable[RunRow] = ()) -> ThreadPhase:
     if facts.failed:
         return "failed"
     if facts.asks:
-        return "waiting"
+        return "sleeping" if facts.sleeps else "waiting"
     return "unfinished" if facts.left else "ended"
 
 

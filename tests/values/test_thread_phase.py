@@ -32,7 +32,9 @@ class TestRule:
             (PhaseFacts(held=True), "ended"),
             (LEFT, "unfinished"),
             (PhaseFacts(left=True, asks=True), "waiting"),
+            (PhaseFacts(left=True, asks=True, sleeps=True), "sleeping"),
             (PhaseFacts(left=True, failed=True), "failed"),
+            (PhaseFacts(left=True, failed=True, asks=True, sleeps=True), "failed"),
             (PhaseFacts(left=True, failed=True, asks=True), "failed"),
             (PhaseFacts(left=True, held=True), "cut_off"),
             (PhaseFacts(left=True, held=True, asks=True, failed=True), "cut_off"),
@@ -44,7 +46,7 @@ class TestRule:
     def test_without_runs_of_systems_the_claim_and_the_tasks_say_it(self, facts, phase):
         """
         A claim without an end on unfinished work is a thread that runs or was cut off, whatever its
-        tasks have stored; else a failure comes before a question.
+        tasks have stored; else a failure comes before a question, and a question before a sleep.
         """
         assert phase_of(facts) == phase
 

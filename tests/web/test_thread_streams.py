@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from actorgraph import ActorSystem, InMemorySaver, interrupt
+from actorgraph import ActorSystem, InMemorySaver, interrupt, sleep
 from actorgraph.web import GraphRoutes
 from actorgraph.web.endpoints.state_updates import WAITING_MAX, StateUpdates
 from actorgraph.web.stream_protocol.event_numbers import first_numbers, number_of
@@ -230,9 +230,20 @@ def asking(_: Any) -> Any:
     return {"bar": [interrupt("secret of the question")]}
 
 
+def napping(_: Any) -> Any:
+    """A node that sleeps."""
+    sleep(3600)
+
+
 class TestSignals:
     @pytest.mark.parametrize(
-        ("last", "state"), [(writer("b"), "done"), (failing, "failed"), (asking, "waiting")]
+        ("last", "state"),
+        [
+            (writer("b"), "done"),
+            (failing, "failed"),
+            (asking, "waiting"),
+            (napping, "sleeping"),
+        ],
     )
     async def test_signals_have_no_values(self, last, state):
         """

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
+from actorgraph.values.alarms import Timing, shown_times
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import run_id_of
 from actorgraph.values.systems import RunEvent
@@ -137,6 +138,22 @@ class TestState:
             (SUB, "q", "why?")
         ]
         assert values == [{"a": 1}]
+
+    @pytest.mark.parametrize("mode", ["updates", "tasks"])
+    def test_a_question_has_its_schema_and_its_times(self, mode):
+        """
+        What a question has beside its value is in its event, whichever chunk it came in.
+        """
+        times = Timing(0, due=1_000_000, otherwise=("go",))
+        more = shown_times(times)
+        shown = {"value": "why?", "id": "q", "response_schema": None, **more}
+        data = {
+            "updates": {"__interrupt__": (Interrupt("why?", "q", None, times),)},
+            "tasks": result("ask", "2", interrupts=[shown]),
+        }
+        asked = [e.data for e in made_of(BEGIN, (mode, (), data[mode])) if e.method[:5] == "input"]
+
+        assert asked == [{"interrupt_id": "q", "payload": "why?", "value": "why?", **more}]
 
     @pytest.mark.parametrize(
         ("chunk", "data"),

@@ -65,8 +65,7 @@ async def store_reminded(
         ConflictError: the thread has gone on since; the run that moved it sets its alarm.
         StorageError: it can't be stored.
     """
-    if look.state is None or look.restored is None:  # an older version has deleted the thread
-        await at.host.writer.store(TakeAlarm(row.thread_id, row.at, 0))
+    if look.state is None or look.restored is None:
         return
     save = reminded(look.state, look.restored, ids, now)
     requests: list[Request] = [TakeAlarm(row.thread_id, row.at, save.alarm or 0)]

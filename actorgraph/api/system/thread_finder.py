@@ -74,8 +74,9 @@ class ThreadInfo(msgspec.Struct, frozen=True):
         graph: the name of the graph that wrote its state; "" if it is none of the system's.
         status: "busy" with an open run whose time has come, "interrupted" with tasks left, "error"
             if one of them has failed, else "idle".
-        phase: "running", "waiting" (for a person), "cut_off" (its process has died), "parked",
-            "failed", "unfinished" or "ended"; `values/thread_phase` has the rule.
+        phase: "running", "waiting" (for a person), "sleeping" (until its time), "cut_off" (its
+            process has died), "parked", "failed", "unfinished" or "ended"; `values/thread_phase`
+            has the rule.
         steps: the step of its newest checkpoint; -1 without one.
         created_at: when it was registered over HTTP, else when it was found first.
         updated_at: when its metadata or its state was changed.

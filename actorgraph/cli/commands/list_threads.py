@@ -21,6 +21,9 @@ def threads(
         str | None,
         typer.Option(help='Only these: waiting, "cut off", parked, unfinished, failed ...'),
     ] = None,
+    waits: Annotated[
+        bool, typer.Option("--waits", help="Only those that ask or sleep, and for how long.")
+    ] = False,
     older_than: Annotated[
         str | None, typer.Option(metavar="AGE", help="Only threads unchanged for 30m, 12h ...")
     ] = None,
@@ -34,21 +37,23 @@ def threads(
 ) -> None:
     """List the threads of a database, newest first.
 
-    Statuses: waiting (for a person), cut off (its process died), parked,
-    unfinished, failed, running, ended; idle, busy, interrupted, error.
+    Statuses: waiting (for a person), sleeping (until its time), cut off
+    (its process died), parked, unfinished, failed, running, ended; idle,
+    busy, interrupted, error.
+    --waits says what questions do by themselves: "answers itself in 2 h".
 
     Example: actorgraph threads --db runs.db --status waiting --older-than 1h
     """
     import anyio
 
-    from actorgraph.cli.drawn import draw_threads
+    from actorgraph.cli.drawn import draw_threads, draw_waiting
     from actorgraph.cli.json_arguments import object_of
     from actorgraph.cli.output import show
 
     wanted, least = object_of(metadata, "--metadata"), _age(older_than)
-    asked = _Search(db, graph, prefix, _status(status), wanted, limit, least)
+    asked = _Search(db, graph, prefix, _status(status), wanted, limit, least, waits)
     found = anyio.run(_search, asked)
-    show(found, draw_threads, as_json=as_json)
+    show(found, draw_waiting if waits else draw_threads, as_json=as_json)
 
 
 def _status(given: str | None) -> str | None:
@@ -84,6 +89,7 @@ class _Search(NamedTuple):
     metadata: dict[str, Any]
     limit: int
     age_s: float
+    waits: bool
 
 
 async def _search(asked: _Search) -> ThreadList:
@@ -107,4 +113,8 @@ async def _search(asked: _Search) -> ThreadList:
 
 
 def _fits(line: ThreadLine, asked: _Search) -> bool:
-    return asked.status in (None, line.status, line.phase) and (line.age_s or 0.0) >= asked.age_s
+    return (
+        asked.status in (None, line.status, line.phase)
+        and (not asked.waits or line.phase in ("waiting", "sleeping"))
+        and (line.age_s or 0.0) >= asked.age_s
+    )

@@ -8,11 +8,13 @@ readers get its chunks, its questions are the task's, and it goes on with the ta
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID
 
 from actorgraph.errors import GraphInterrupt, InvalidConfigError, ParentCommand
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.alarms import times_in
 from actorgraph.values.commands import Command, Interrupt, Send
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
@@ -161,7 +163,9 @@ def _ask(scope: TaskScope, data: Any) -> None:
         GraphInterrupt: there are any.
     """
     if isinstance(data, dict) and INTERRUPT in data:
-        asked = interrupts(cast("dict[str, Any]", data)[INTERRUPT])
+        # Only the server's clock answers them: here they would be answered a second time.
+        shown = interrupts(cast("dict[str, Any]", data)[INTERRUPT])
+        asked = tuple(replace(question, timing=None) for question in shown)
         scope.raised.extend(asked)
         raise GraphInterrupt(asked)
 
@@ -169,7 +173,8 @@ def _ask(scope: TaskScope, data: Any) -> None:
 def interrupts(given: Sequence[Any]) -> tuple[Interrupt, ...]:
     """Return the questions that a server has sent."""
     return tuple(
-        Interrupt(one["value"], one.get("id") or "", one.get("response_schema")) for one in given
+        Interrupt(one["value"], one.get("id") or "", one.get("response_schema"), times_in(one))
+        for one in given
     )
 
 

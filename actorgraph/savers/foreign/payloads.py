@@ -19,6 +19,7 @@ from actorgraph.bridging import BRIDGE
 from actorgraph.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place
 from actorgraph.errors import SerializationError
+from actorgraph.values.alarms import Timing
 from actorgraph.values.commands import Interrupt, Overwrite, Send
 from actorgraph.values.constants import INTERRUPT, TASKS
 from actorgraph.values.policies import TimeoutPolicy
@@ -73,9 +74,14 @@ def _as_interrupt(item: Any) -> Any:
     """Make a question of its fields; anything else is returned as it is."""
     if type(item) is not dict:
         return item
-    fields = cast("dict[str, Any]", item)
-    if not {"value", "id"} <= fields.keys() <= {"value", "id", "response_schema"}:
-        return fields
+    fields = dict(cast("dict[str, Any]", item))
+    if not {"value", "id"} <= fields.keys() <= {"value", "id", "response_schema", "timing"}:
+        return cast("Any", item)
+    times = fields.get("timing")
+    if isinstance(times, dict):
+        parts = cast("dict[str, Any]", times).items()
+        named: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in parts}
+        fields["timing"] = Timing(**named)
     return Interrupt(**fields)
 
 

@@ -11,14 +11,14 @@
 
   function mark(name, state) {
     for (const one of nodes(name)) {
-      one.classList.remove("running", "done", "failed", "waiting");
+      one.classList.remove("running", "done", "failed", "waiting", "sleeping");
       if (state) one.classList.add(state);
     }
   }
 
   function clear() {
     for (const one of document.querySelectorAll("[data-node]")) {
-      one.classList.remove("running", "done", "failed", "waiting");
+      one.classList.remove("running", "done", "failed", "waiting", "sleeping");
     }
   }
 

@@ -1,6 +1,6 @@
 """Threads and their states as responses, and the configs that address them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -17,7 +17,7 @@ from actorgraph.internals import (
     without_later,
 )
 from actorgraph.systems import ActorSystem
-from actorgraph.types import PregelTask, StateSnapshot
+from actorgraph.types import Interrupt, PregelTask, StateSnapshot
 from actorgraph.web.endpoints.endpoint import ApiCall, Server, with_graph
 from actorgraph.web.http import bodies, response_types
 from actorgraph.web.http.jsonable import interrupt_json
@@ -36,7 +36,7 @@ def state_response(snapshot: StateSnapshot) -> response_types.State:
         created_at=snapshot.created_at,
         checkpoint=here,
         parent_checkpoint=parent,
-        interrupts=[interrupt_json(asked) for asked in snapshot.interrupts],
+        interrupts=_questions(snapshot.interrupts),
         checkpoint_id=here.checkpoint_id if here else None,
         parent_checkpoint_id=parent.checkpoint_id if parent else None,
     )
@@ -55,13 +55,13 @@ def checkpoint_address(config: Any) -> response_types.CheckpointAddress | None:
     )
 
 
-def pending_interrupts(snapshot: StateSnapshot) -> dict[str, list[dict[str, Any]]]:
+def pending_interrupts(snapshot: StateSnapshot) -> dict[str, list[response_types.Interrupt]]:
     """Return task id -> its pending interrupts."""
-    return {
-        task.id: [interrupt_json(asked) for asked in task.interrupts]
-        for task in snapshot.tasks
-        if task.interrupts
-    }
+    return {task.id: _questions(task.interrupts) for task in snapshot.tasks if task.interrupts}
+
+
+def _questions(asked: Iterable[Interrupt]) -> list[response_types.Interrupt]:
+    return [response_types.Interrupt(**interrupt_json(question)) for question in asked]
 
 
 def _task(task: PregelTask) -> response_types.StateTask:
@@ -72,7 +72,7 @@ def _task(task: PregelTask) -> response_types.StateTask:
         name=task.name,
         path=list(task.path),
         error=task.error,
-        interrupts=[interrupt_json(asked) for asked in task.interrupts],
+        interrupts=_questions(task.interrupts),
         checkpoint=None if below else checkpoint_address(inner),
         state=state_response(inner) if below else None,
         result=task.result,

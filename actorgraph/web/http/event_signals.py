@@ -16,8 +16,8 @@ class SignalTranslator(EventTranslator):
     """Translates the chunks of a run into signals, of the main graph alone.
 
     A chunk of mode "tasks" becomes `{"id": ..., "name": ..., "state": ...}`, with the state
-    "running", "done", "failed" or "waiting" (it has a question); one of another mode that isn't
-    "messages" becomes `{}`. Messages have the compact form.
+    "running", "done", "failed", "waiting" (it has a question) or "sleeping" (the clock alone wakes
+    it); one of another mode that isn't "messages" becomes `{}`. Messages have the compact form.
     """
 
     has_values = False
@@ -38,8 +38,8 @@ def _signal_of(task: Any) -> dict[str, Any]:
     """Return what a chunk of mode "tasks" says, without the task's input and result."""
     if task.get("error"):
         state = "failed"
-    elif task.get("interrupts"):
-        state = "waiting"
+    elif asked := task.get("interrupts"):
+        state = "sleeping" if all(question.get("sleeps") for question in asked) else "waiting"
     else:
         state = "done" if "result" in task else "running"
     return {"id": str(task["id"]), "name": str(task["name"]), "state": state}

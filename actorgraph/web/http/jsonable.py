@@ -22,7 +22,7 @@ from uuid import UUID
 
 import msgspec
 
-from actorgraph.internals import plain_value
+from actorgraph.internals import plain_value, shown_times
 from actorgraph.messages import BaseMessage
 from actorgraph.types import Interrupt
 
@@ -127,10 +127,14 @@ def _parts_of(value: Any) -> Any:
 
 
 def interrupt_json(asked: Interrupt) -> dict[str, Any]:
-    """Return an interrupt for clients: its value, its id, and the schema of its resume value."""
+    """Return an interrupt for clients: its value, its id, and what it has besides.
+
+    Returns: `response_schema`, of its answer, and its times: see `values/alarms.py`.
+    """
     shown = {"value": asked.value, "id": asked.id}
     schema = asked.response_schema
-    return shown if schema is None else {**shown, "response_schema": schema}
+    more = {} if schema is None else {"response_schema": schema}
+    return {**shown, **more, **shown_times(asked.timing)}
 
 
 def _fields_of(value: Any) -> dict[str, Any]:

@@ -21,11 +21,31 @@ class Problem(Struct):
     detail: str
 
 
+class Interrupt(Struct):
+    """A question that waits for its answer.
+
+    One that reminds or answers itself, or is a sleep, has the fields from `due` on. `due` is when
+    it answers itself or the sleep ends, null for never; `remind` and `reminded` are when it reminds
+    and when it has, `asked` when it was asked first. One that `expires` has no answer of its own:
+    it fails in its node then. Nobody needs to answer one that `sleeps`.
+    """
+
+    value: Any
+    id: str
+    response_schema: Json | UnsetType = UNSET
+    due: str | UnsetType | None = UNSET
+    remind: list[str] | UnsetType = UNSET
+    reminded: list[str] | UnsetType = UNSET
+    asked: str | UnsetType = UNSET
+    expires: bool | UnsetType = UNSET
+    sleeps: bool | UnsetType = UNSET
+
+
 class Thread(Struct):
     """A thread with its metadata, status and newest values.
 
-    `phase` says more than `status`: whether the thread waits for a person, was cut off because a
-    process died, was parked, or is unfinished.
+    `phase` says more than `status`: whether the thread waits for a person, sleeps until its
+    time, was cut off because a process died, was parked, or is unfinished.
     """
 
     thread_id: str
@@ -35,7 +55,7 @@ class Thread(Struct):
     metadata: Json
     status: Literal["idle", "busy", "interrupted", "error"]
     values: Any = None
-    interrupts: dict[str, list[Json]] = {}
+    interrupts: dict[str, list[Interrupt]] = {}
     config: Json = {}
     error: str | None = None
     phase: ThreadPhase = "ended"
@@ -57,7 +77,7 @@ class StateTask(Struct):
     name: str
     path: list[Any]
     error: str | None
-    interrupts: list[Json]
+    interrupts: list[Interrupt]
     checkpoint: CheckpointAddress | None
     state: Any
     result: Any
@@ -73,7 +93,7 @@ class State(Struct):
     created_at: str | None
     checkpoint: CheckpointAddress | None
     parent_checkpoint: CheckpointAddress | None
-    interrupts: list[Json]
+    interrupts: list[Interrupt]
     checkpoint_id: str | None = None
     parent_checkpoint_id: str | None = None
 

@@ -153,8 +153,10 @@ class WireTranslator:
             self._asked.add(identifier)
             # `payload` is the protocol's name, `value` the one that langgraph-sdk for Python reads.
             shown = {"interrupt_id": identifier, "payload": value, "value": value}
-            if question.get("response_schema") is not None:
-                shown["response_schema"] = question["response_schema"]
+            more = {k: v for k, v in question.items() if k not in shown and k != "id"}
+            if more.get("response_schema", ...) is None:  # as questions of tasks have it
+                del more["response_schema"]
+            shown.update(more)
             yield WireEvent("input.requested", namespace, shown)
 
     def _task(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[WireEvent]:

@@ -7,9 +7,6 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, interrupt
-from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.values.alarms import Alarm, ListAlarms
-from actorgraph.values.commits import EPOCH_ANY, Commit
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row
 
@@ -80,18 +77,3 @@ async def test_a_function_that_takes_long_holds_up_no_other_thread(saver, kind):
             go_on.set()
 
     assert state.values["bar"] == ["nobody"]
-
-
-async def test_an_alarm_of_a_thread_that_is_gone_is_taken_away(saver):
-    """
-    An alarm whose thread has no checkpoint, as an older version leaves it when it deletes one, goes
-    when it comes.
-    """
-    graph = in_a_row({"node": lambda state: {"bar": ["node"]}})
-    with anyio.fail_after(PATIENCE_S):
-        async with ActorSystem({"g": graph}, saver=saver) as system:
-            name, host = system.graphs["g"].plan.name, host_of(saver)
-            alarm = Alarm(1, name)
-            await host.writer.store(Commit("gone", "", None, EPOCH_ANY, 0, None, alarm=alarm))
-            while await host.reader.ask(ListAlarms((name,), 9)):
-                await anyio.lowlevel.checkpoint()

@@ -4,6 +4,7 @@ import operator
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from textwrap import dedent
 from typing import Annotated, Any, TypedDict
 
@@ -25,6 +26,7 @@ from actorgraph import (
 )
 from actorgraph.functional import entrypoint, task
 from actorgraph.savers.foreign.payloads import convert_from_langgraph, convert_to_langgraph
+from actorgraph.values.alarms import Timing
 from actorgraph.values.constants import INTERRUPT, TASKS
 from tests.savers.foreign.plain import quietly
 from tests.support.graphs import at
@@ -172,6 +174,7 @@ class TestStrictSavers:
         """
         serde = JsonPlusSerializer(allowed_msgpack_modules=None)
         asked = [Interrupt("a", "1" * 32), Interrupt("b", "2" * 32, {"type": "string"})]
+        asked.append(Interrupt("c", "3" * 32, None, Timing(1, 9, ({"ok": 1},), (5, 7), "n|boss")))
         sends = [Send("n", {"x": 1}), Send("n", None)]
 
         for channel, value in ((INTERRUPT, asked), (TASKS, sends), (TASKS, sends[0])):
@@ -191,6 +194,17 @@ class TestConversion:
         assert type(shown["asked"][1]["next"].arg["of"]) is TheirInterrupt
         assert convert_from_langgraph(shown) == OBJECTS
         assert type(OBJECTS["asked"][0]) is Interrupt
+
+    def test_only_the_times_of_a_question_are_left_out(self):
+        """
+        LangGraph's questions have no times; the value, the id and the schema are all there.
+        """
+        asked = Interrupt("a", "1" * 32, {"type": "string"}, Timing(1, 9, ("go",)))
+
+        shown = convert_to_langgraph(asked)
+
+        assert type(shown) is TheirInterrupt
+        assert convert_from_langgraph(shown) == replace(asked, timing=None)
 
     def test_containers_without_such_objects_stay_the_same(self):
         """
