@@ -38,6 +38,16 @@ HEADS = {
     "accepted | finished by the next server | acknowledged steps | lost | refused with "
     "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
     "delayed runs": "store | event loop | figures",
+    "alarms, crash points": "event loop | points | lost | answered twice | early | reminders lost "
+    "| reminded too often | alarms left | reminded again after a crash",
+    "alarms, kill -9": "store | event loop | kills | threads | lost | run again | early | effects "
+    "| again, not stored | reminders | again",
+    "steps in doubt, kill -9": "store | steps | event loop | kills | charges | charged again "
+    "| lost",
+    "a person against an alarm": "store | event loop | races | won by the person | wrong "
+    "| answered twice | went on twice | the person's errors",
+    "alarms of several systems": "store | processes | event loop | effects | again | reminders "
+    "| again | lost | early | latest, ms",
     "overload": "what | event loop | figures",
     "silent": "what | event loop | figures",
     "canaries": "what | store | mode | event loop | inputs | words found that must not be stored",
