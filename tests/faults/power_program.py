@@ -11,8 +11,20 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 import anyio
 
 from actorgraph import START, ActorSystem, StateGraph
+from actorgraph.values.alarms import Alarm, ListAlarms, TakeAlarm
+from actorgraph.values.commits import EPOCH_ANY, Commit, Refused
 from tests.support.graphs import at
 from tests.support.power_cuts import Recorder
+
+ALARM = "alarm"
+"""Notes of the alarm of thread "a", whose time stands for a log."""
+NO_GRAPH = "no graph of the system"
+"""So that the system doesn't take the alarm too."""
+
+
+def keeps_alarms(saver: Any) -> bool:
+    """Whether the program moves an alarm."""
+    return getattr(saver, "keeps_alarms", False)
 
 
 class Notes(TypedDict, total=False):
@@ -83,6 +95,8 @@ class Program:
                 await self._more(
                     thread, compiled.ainvoke({"big": "x" * 700 * (number % 3)}, at(thread))
                 )
+            if keeps_alarms(self._saver):
+                await self._move_alarm(2 * number + 1)
             await self._same("a", self._saver.aprune("a", 1))
             async with ActorSystem({"g": without_saver()}, saver=self._saver) as system:
                 for thread in (f"s{number}", f"z{number}"):
@@ -102,6 +116,17 @@ class Program:
 
     async def _drop(self, thread: str, call: Awaitable[Any]) -> None:
         await self._noted(thread, (), call)
+
+    async def _move_alarm(self, to: int) -> None:
+        """A save with nothing else sets it, and a system takes it."""
+        sets = Commit("a", "", None, EPOCH_ANY, 0, None, alarm=Alarm(to, NO_GRAPH))
+        for moved, request in ((to, sets), (to + 1, TakeAlarm("a", to, to + 1))):
+            await self._noted(ALARM, (moved,), self._commit(request))
+
+    async def _commit(self, request: Commit | TakeAlarm) -> None:
+        (outcome,) = await self._saver.commit([request])
+        if isinstance(outcome, Refused):
+            raise outcome.error
 
     def _begin(self, thread: str, log: tuple[int, ...]) -> None:
         self._recorder.add("note", note=Begun(thread, log))
@@ -155,6 +180,9 @@ async def judged(opened: Any, notes: list[Any], *, goes_on: bool) -> Counter[str
 
 
 async def _log(compiled: Any, thread: str) -> tuple[int, ...]:
+    if thread == ALARM:
+        (rows,) = await compiled.checkpointer.query([ListAlarms((NO_GRAPH,), 9)])
+        return tuple(row.at for row in rows)
     return tuple((await compiled.aget_state(at(thread))).values.get("log", ()))
 
 

@@ -115,6 +115,17 @@ class TestIndex:
             assert alarms(direct, 2) == first[:2] == [("t29", 71), ("t28", 72)]
             assert len(first) == 30
 
+    def test_the_first_of_several_graphs(self, folder):
+        """
+        The limit is that of all graphs together, and a graph that is named twice counts once.
+        """
+        with Direct(folder) as direct:
+            for number, graph in enumerate("ghgh", 1):
+                alarm = Alarm(number, graph)
+                direct.commit(Commit(f"t{number}", "", None, 0, 0, None, alarm=alarm))
+            found = direct.ask(ListAlarms(("g", "h", "g"), 2))
+            assert [(row.thread_id, row.graph) for row in found] == [("t1", "g"), ("t2", "h")]
+
     def test_a_list_of_no_alarm_decodes_no_line(self, folder):
         """
         A damaged file without alarms holds no list of them up, nor is it named.
