@@ -4,6 +4,7 @@ once."""
 import re
 import zlib
 from itertools import count
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -196,6 +197,29 @@ class TestIndex:
 
 
 class TestDamage:
+    def test_a_folder_that_never_had_alarms_is_not_searched(self, folder):
+        """
+        Its files are not read for them, also when they look as if they had some; the first alarm
+        is noted before it, and from then on they are. A backup has the note.
+        """
+        with Direct(folder) as direct:
+            direct.commit(put(1), put(1, 0, "u"))
+        with Direct(f"{folder}-other") as direct:
+            direct.commit(put(1, 5, "bad"), put(2, thread="bad"))
+        bad, made = folder / "bad.jsonl", Path(f"{folder}-other", "bad.jsonl").read_bytes()
+        bad.write_bytes(made.replace(b'"at":5', b'"at":4'))
+        with Direct(folder) as direct:
+            assert not hasattr(direct.ask(ListAlarms(("g",), 9)), "damaged")
+            direct.commit(put(2, 5))
+            assert alarms(direct) == [("t", 5)]
+        with Direct(folder) as direct:
+            found = direct.ask(ListAlarms(("g",), 9))
+            assert ([row.thread_id for row in found], len(found.damaged)) == (["t"], 1)
+            bad.unlink()
+        copy_folder(str(folder), Files(), str(folder) + "-copy")
+        with Direct(f"{folder}-copy") as direct:
+            assert alarms(direct) == [("t", 5)]
+
     def test_a_damaged_thread_hides_no_other(self, folder):
         """
         Its alarm is left out, its line is named, it can't be taken, and it goes with the thread.

@@ -231,6 +231,8 @@ class _BatchWriter:
         """Collect what a request writes; a request that rewrites a file is carried out at once."""
         try:
             if isinstance(request, Commit):
+                if request.alarm is not None and request.alarm.at:
+                    self._folder.note_alarms(self._files)
                 outcome = self._commit(request)
             elif isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._take_system_request(request)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.jsonl.alarm_index import AlarmIndex, may_have_alarm
-from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name
+from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name, translate
 from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_line, load
 from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import decode_heading
@@ -26,6 +26,8 @@ INDEXES_MAX = 256
 """Number of threads whose index is kept; the least recently used go first."""
 
 LOCK = ".lock"
+ALARMS_NAME = ".alarms"
+"""An empty file that says that threads of the folder have had alarms."""
 TEMPORARY = ".tmp"
 
 
@@ -58,6 +60,7 @@ class Folder:
         self.list_rows = ListRowCache()
         self._runs: RunLog | None = None
         self._alarms: AlarmIndex | None = None
+        self._had_alarms = Path(path, ALARMS_NAME).exists()
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
         lock = os.fstat(self._lock)
@@ -187,6 +190,25 @@ class Folder:
             else:
                 self._indexes.pop(thread_id, None)
 
+    def note_alarms(self, files: Files) -> None:
+        """Note on the disk that the folder has alarms, before its first one. Under `writing`.
+
+        A folder without that note is not searched for alarms: of threads whose questions have no
+        times none is ever read for them.
+
+        Raises:
+            StorageError: it can't be noted.
+        """
+        if self._had_alarms:
+            return
+        path = str(Path(self.path, ALARMS_NAME))
+        try:
+            os.close(files.create(path))
+            files.sync_folder(self.path)
+        except OSError as error:
+            raise translate(error, path) from error
+        self._had_alarms = True
+
     def alarms(self) -> AlarmIndex:
         """Return the index of alarms; the first time it reads all files. Under `reading`.
 
@@ -196,6 +218,7 @@ class Folder:
         alarms, paths = self._alarms, Path(self.path).glob(f"[!.]*{SUFFIX}")
         if alarms is None:
             alarms = AlarmIndex()
+            paths = paths if self._had_alarms else iter(())
         else:
             unread = alarms.unread.items()
             paths = iter([Path(path) for path, error in unread if isinstance(error, OSError)])
