@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from actorgraph.values.alarms import Timing
+from actorgraph.values.alarms import Timing, sleep_value
 from actorgraph.values.commands import Interrupt
 
 
@@ -49,9 +49,13 @@ def with_first_times(
     if not known:
         return questions
     return tuple(
-        replace(q, timing=known[q.id]) if q.timing is not None and q.id in known else q
-        for q in questions
+        _since(q, known[q.id]) if q.timing is not None and q.id in known else q for q in questions
     )
+
+
+def _since(question: Interrupt, timing: Timing) -> Interrupt:
+    value = sleep_value(timing.due) if timing.sleeps and timing.due else question.value
+    return replace(question, value=value, timing=timing)
 
 
 def timings_of(questions: Iterable[Interrupt]) -> dict[str, Timing]:

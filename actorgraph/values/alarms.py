@@ -95,6 +95,11 @@ def as_microseconds(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
 
 
+def sleep_value(due: int) -> dict[str, str]:
+    """What a sleep says to those who look at the thread's open questions."""
+    return {"sleeps_until": as_datetime(due).isoformat()}
+
+
 def from_now(length: timedelta, now: int) -> int:
     """The time that is so much later than now."""
     return now + length // _MICROSECOND

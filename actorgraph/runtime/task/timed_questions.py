@@ -8,7 +8,13 @@ from actorgraph.errors import InvalidConfigError, QuestionExpiredError
 from actorgraph.errors.excerpts import shown
 from actorgraph.plan.escalations import function_at, way_to
 from actorgraph.runtime.task.scope import TaskScope, current
-from actorgraph.values.alarms import Timing, as_datetime, as_microseconds, from_now, is_expired
+from actorgraph.values.alarms import (
+    Timing,
+    as_microseconds,
+    from_now,
+    is_expired,
+    sleep_value,
+)
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 
 Escalation = Callable[[Any, int], Any]
@@ -93,8 +99,7 @@ def sleep_until(at: datetime) -> "Awake":
 
 def _sleep(scope: TaskScope, due: int) -> "Awake":
     now = _now(scope, "sleep()")
-    said = {"sleeps_until": as_datetime(due).isoformat()}
-    scope.ask(said, timing=lambda: Timing(now, due, (None,), sleeps=True))
+    scope.ask(sleep_value(due), timing=lambda: Timing(now, due, (None,), sleeps=True))
     return Awake()
 
 
