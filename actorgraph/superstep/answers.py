@@ -80,10 +80,6 @@ Refusal = Callable[[Interrupt, Any], str | None]
 """Says why a question's answer is wrong; None if it isn't, as far as that can be known."""
 
 
-def any_fits(_question: Interrupt, _answer: Any) -> None:
-    """Judge an answer that was checked when its question was asked: its own."""
-
-
 def by_schema(question: Interrupt, answer: Any) -> str | None:
     """Judge an answer by the JSON schema that its question shows."""
     return misfit(answer, question.response_schema)

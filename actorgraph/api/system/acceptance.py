@@ -5,14 +5,14 @@ in this process, while a run that brings an answer to it is open in any process,
 answer is stored. If two processes accept at the same moment, the run that comes second fails.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, cast
 
 from actorgraph.api.graph.checked_answers import refusal_in
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
-from actorgraph.superstep.answers import any_fits, check_answers, check_resume, not_waiting
+from actorgraph.superstep.answers import check_answers, check_resume, not_waiting
 from actorgraph.values.commands import Command
 from actorgraph.values.ids import is_interrupt_id
 
@@ -44,31 +44,39 @@ class Answering:
         graph: CompiledStateGraph,
         config: Mapping[str, Any],
         answers: Mapping[str, Any],
-        *,
-        fits: bool = False,
     ) -> AsyncGenerator[None]:
         """Check answers; the body accepts the run that brings them.
 
         Args:
             config: with the thread's id.
             answers: interrupt id -> answer.
-            fits: whether they are known to fit their questions, which then isn't checked.
         Raises:
             UnknownInterruptError, AlreadyResumedError, InvalidResumeError: see `check_answers`.
         """
         thread_id = str(config["configurable"]["thread_id"])
+        with self.coming(thread_id, answers):
+            # First the runs: the answer of one that ends meanwhile is in the state.
+            answered = await self._answered(thread_id)
+            state = await graph.aget_state(dict(config))
+            asked = [question for question in state.interrupts if question.id not in answered]
+            check_answers(answers, asked, thread_id, refusal_in(graph.plan, shown=True))
+            yield
+
+    @contextmanager
+    def coming(self, thread_id: str, answers: Iterable[str]) -> Generator[None]:
+        """Let no other answer to some questions be accepted here while the body accepts one.
+
+        Args:
+            answers: the ids of the questions.
+        Raises:
+            AlreadyResumedError: another one is being accepted.
+        """
         own = {(thread_id, identifier) for identifier in answers}
         taken = sorted(identifier for _, identifier in own & self._coming)
         if taken:
             raise not_waiting(thread_id, taken)
         self._coming |= own
         try:
-            # First the runs: the answer of one that ends meanwhile is in the state.
-            answered = await self._answered(thread_id)
-            state = await graph.aget_state(dict(config))
-            asked = [question for question in state.interrupts if question.id not in answered]
-            refusal = any_fits if fits else refusal_in(graph.plan, shown=True)
-            check_answers(answers, asked, thread_id, refusal)
             yield
         finally:
             self._coming -= own

@@ -329,12 +329,14 @@ class ActorSystem(StoredRunMethods):
     async def _answer_by_clock(
         self, graph: str, thread_id: str, answers: Mapping[str, Any], asked_by: bytes | None
     ) -> Run:
-        compiled, config = self._graph(graph), config_with_thread(None, thread_id)
+        compiled = self._graph(graph)
         row = None if asked_by is None else await self._row(asked_by)
         known = row is not None and row.graph == graph and bool(row.payload)
         options = options_again(compiled, row) if row is not None and known else StartOptions()
         options["metadata"] = {**(options.get("metadata") or {}), **BY_CLOCK}
-        async with self._answering.accepting(compiled, config, answers, fits=True):
+        # What has been read a moment ago isn't read again: a thread that has gone on since refuses
+        # the run, or the run ends with AlreadyResumedError.
+        with self._answering.coming(thread_id, answers):
             given = Command(resume=dict(answers))
             return await self._start(graph, thread_id, given, "reject", options)
 
