@@ -192,6 +192,14 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
             found.oldest_s > 86_400,
         ),
         Figure(
+            "Sleeping",
+            _count(found.sleeping or 0, "thread"),
+            "Threads that go on by themselves when their time has come.",
+            "No alarm: they wait for nobody.",
+            "",
+            "/threads?status=sleeping",
+        ),
+        Figure(
             "Cut off",
             _count(found.cut_off or 0, "thread"),
             "Threads whose process has died, and that no one has taken over yet.",

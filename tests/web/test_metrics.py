@@ -2,6 +2,7 @@
 
 import re
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
+from actorgraph import START, ActorSystem, InMemorySaver, SqliteSaver, StateGraph, sleep
+from actorgraph.api.system.prometheus import exposition
 from actorgraph.dispatch import InMemoryDispatcher
+from actorgraph.testing import ManualClock
 from actorgraph.web import GraphRoutes
 from tests.support.graphs import ab
 from tests.support.source_files import ROOT
@@ -109,6 +112,7 @@ NAME = re.compile(r"actorgraph_[a-z_]+")
 ALERTED = {
     *("graph_runs_total", "node_errors_total", "node_seconds_total", "run_duration_seconds_bucket"),
     *("threads_waiting", "threads_waiting_oldest_seconds", "threads_cut_off", "runs_parked"),
+    "escalations_failed_total",
     *("runs_suspect", "runs_tried_alone_total", "sessions_renewed_total"),
     "requests_refused_total",
     *("dispatch_away_seconds", "dispatch_unreadable_total"),
@@ -202,3 +206,25 @@ class TestFigures:
         assert 0 < found["actorgraph_threads_waiting_oldest_seconds",] < 60
         assert found["actorgraph_threads_cut_off",] == found["actorgraph_runs_parked",] == 0
         assert len(more) == len(samples)
+
+    async def test_a_sleeping_thread_waits_for_no_person(self, tmp_path):
+        """
+        A thread that sleeps is counted as one that sleeps; what the clock has done is counted too.
+        """
+
+        async def naps(_: Any) -> dict[str, Any]:
+            await sleep(60.0)
+            await sleep(3600.0)
+            return {}
+
+        graph = StateGraph(dict[str, Any]).add_node(naps).add_edge(START, "naps").compile()
+        async with SqliteSaver(tmp_path / "naps.db") as saver:
+            with ManualClock(saver) as clock:
+                async with ActorSystem({"naps": graph}, saver=saver) as system:
+                    await (await system.start("naps", "t", {})).wait()
+                    await clock.advance(timedelta(minutes=2))
+                    await system.thread_counter.look()
+                    text = exposition(system)[0].decode()
+
+        for sample in ("threads_waiting 0", "threads_sleeping 1", "questions_due_total 1"):
+            assert f"\nactorgraph_{sample}.0\n" in text

@@ -29,6 +29,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.alarm_actor import LEASE_S
+from actorgraph.runtime.system.statistics import AlarmCounts
 from actorgraph.superstep.question_times import due_reminders, overdue_answers
 from actorgraph.values.alarms import AlarmRow
 from actorgraph.values.commands import Interrupt
@@ -50,14 +51,20 @@ class AlarmWork:
     Args:
         graphs: name -> graph, of the system.
         answer: starts a run with answers.
+        counts: counts what it has done.
     """
 
     def __init__(
-        self, host: Host, graphs: Mapping[str, CompiledStateGraph], answer: Answer
+        self,
+        host: Host,
+        graphs: Mapping[str, CompiledStateGraph],
+        answer: Answer,
+        counts: AlarmCounts,
     ) -> None:
         self._host = host
         self._graphs = graphs
         self._answer = answer
+        self._counts = counts
         self._names = {graph.plan.name: name for name, graph in reversed([*graphs.items()])}
 
     @property
@@ -114,6 +121,7 @@ class AlarmWork:
         except (SystemBusyError, SystemClosedError) as error:  # it comes again after its lease
             log_event("warning", "alarm.postponed", thread_id=thread_id, error=str(error))
         else:
+            self._counts.answered += len(answers)
             log_event("info", "question.due", thread_id=thread_id, interrupts=sorted(answers))
         return True
 
@@ -125,26 +133,38 @@ class AlarmWork:
         with anyio.move_on_after(left_s * 0.8):
             async with anyio.create_task_group() as group:
                 for question in questions:
-                    group.start_soon(_remind, at.plan, row.thread_id, question)
+                    group.start_soon(self._escalate, at.plan, row.thread_id, question)
         try:
             ids = {question.id for question in questions}
             await store_reminded(at, row, look, ids, self._host.clock.now())
         except ConflictError as error:
             log_event("info", "alarm.superseded", thread_id=row.thread_id, error=str(error))
+        else:
+            self._counts.reminded += len(ids)
+
+    async def _escalate(self, plan: Plan, thread_id: str, question: Interrupt) -> None:
+        done = False
+        try:
+            done = await _remind(plan, thread_id, question)
+        finally:  # also when it takes too long
+            self._counts.escalations_failed += not done
 
 
-async def _remind(plan: Plan, thread_id: str, question: Interrupt) -> None:
-    """Call the function of a question that reminds, again if it fails; its last error is logged."""
+async def _remind(plan: Plan, thread_id: str, question: Interrupt) -> bool:
+    """Call the function of a question that reminds, again if it fails; its last error is logged.
+
+    Returns: whether nothing has failed.
+    """
     timing = question.timing
     assert timing is not None
     known = {"thread_id": thread_id, "interrupt_id": question.id}
     log_event("info", "question.reminds", **known, times=len(timing.reminded) + 1)
     if not timing.escalate:
-        return
+        return True
     function = function_at(plan, timing.escalate)
     if function is None:
         log_event("error", "escalation.unknown", **known, function=timing.escalate)
-        return
+        return False
     error: object = "it takes too long"
     try:
         for pause_s in (0.0, *TRIES_S):
@@ -154,11 +174,12 @@ async def _remind(plan: Plan, thread_id: str, question: Interrupt) -> None:
             except Exception as failed:  # noqa: BLE001 - of the program
                 error = repr(failed)
             else:
-                return
+                return True
     except anyio.get_cancelled_exc_class():
         _log_failed(known, timing.escalate, error)
         raise
     _log_failed(known, timing.escalate, error)
+    return False
 
 
 def _log_failed(known: Mapping[str, str], function: str, error: object) -> None:

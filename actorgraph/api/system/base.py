@@ -28,7 +28,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.sampling import Sampler
-from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
+from actorgraph.runtime.system.statistics import AlarmCounts, SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.values.dispatch import Role
 from actorgraph.values.durations import checked_seconds
@@ -86,6 +86,7 @@ class SystemBase:
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
         self._misfits: dict[bytes, MisfitRun] = {}
+        self._alarm_counts = AlarmCounts()
         self._expected: set[bytes] = set()
         self._owners: set[bytes] = set()
         self._sampler = Sampler(self.statistics)
@@ -97,7 +98,12 @@ class SystemBase:
     def statistics(self) -> SystemStatistics:
         """Return counts of runs, threads, queues and refusals."""
         dispatch = None if self._dispatch is None else self._dispatch.known_statistics()
-        return statistics_of(self._actor, misfits=len(self._misfits), dispatch=dispatch)
+        return statistics_of(
+            self._actor,
+            misfits=len(self._misfits),
+            alarms=self._alarm_counts,
+            dispatch=dispatch,
+        )
 
     def _set_up_dispatch(self, dispatcher: Dispatcher | None, policy: DispatchPolicy) -> None:
         if dispatcher is not None and not self._keeps:

@@ -112,7 +112,7 @@ class LifecycleMethods(RecoveryMethods):
         stack.callback(host.clock.systems.discard, self)
         if not (self._keeps and getattr(self.saver, "keeps_alarms", False)):
             return
-        work = AlarmWork(host, self.graphs, self._answer_by_clock)
+        work = AlarmWork(host, self.graphs, self._answer_by_clock, self._alarm_counts)
         alarms = AlarmActor(host, work.graphs, work.look)
         host.writer.on_stored.append(alarms.note)
         stack.callback(host.writer.on_stored.remove, alarms.note)

@@ -101,6 +101,7 @@ def _gauges_of_threads(found: ThreadFigures | None) -> Iterator[_Figure]:
     yield "threads_waiting", "Threads that wait for a person.", found.waiting
     text = "Time for which the oldest of them has made no checkpoint."
     yield "threads_waiting_oldest_seconds", text, found.oldest_s
+    yield "threads_sleeping", "Threads that sleep until their time.", found.sleeping or 0
     yield "threads_cut_off", "Threads whose process has died.", found.cut_off
     yield "threads_unfinished", "Threads with work left that no run does.", found.unfinished
 
@@ -111,6 +112,11 @@ def _counters(now: SystemStatistics) -> Iterator[_Figure]:
     yield "supersteps", "Supersteps executed.", now.supersteps
     yield "runs_tried_alone", "Runs tried alone, as processes had died of them.", now.tried_alone
     yield "sessions_renewed", "Sessions of the database replaced.", now.sessions_renewed
+    text = "Questions that answered themselves, and sleeps that ended."
+    yield "questions_due", text, now.questions_due
+    yield "questions_reminded", "Reminders of questions.", now.reminders
+    text = "Reminders whose function failed each time, or took too long."
+    yield "escalations_failed", text, now.escalations_failed
     yield "loop_held", "Times that the event loop was blocked for too long.", now.loop_held
 
 

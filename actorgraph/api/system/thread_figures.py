@@ -39,6 +39,7 @@ class ThreadFigures(msgspec.Struct, frozen=True):
         cut_off: threads that were cut off; None as above.
         unfinished: threads that are unfinished; None as above.
         parked: runs that are parked.
+        sleeping: threads whose open questions are all sleeps; None as above.
     """
 
     waiting: int | None = None
@@ -46,6 +47,7 @@ class ThreadFigures(msgspec.Struct, frozen=True):
     cut_off: int | None = None
     unfinished: int | None = None
     parked: int = 0
+    sleeping: int | None = None
 
 
 class ThreadCounter:
@@ -104,6 +106,7 @@ class ThreadCounter:
                 await self._number("cut_off"),
                 await self._number("unfinished"),
                 parked,
+                await self._number("sleeping"),
             )
         except ActorGraphError as error:  # old figures would look like good ones
             self._known = None

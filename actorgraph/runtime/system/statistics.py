@@ -10,6 +10,21 @@ from actorgraph.runtime.system.figures import GraphFigures
 _FLOWS = ("started", "supersteps")
 
 
+class AlarmCounts:
+    """What the clock has done in a system so far.
+
+    Attributes:
+        answered: questions that answered themselves, and sleeps that ended.
+        reminded: reminders of questions.
+        escalations_failed: reminders whose function failed each time, or took too long.
+    """
+
+    __slots__ = ("answered", "escalations_failed", "reminded")
+
+    def __init__(self) -> None:
+        self.answered = self.reminded = self.escalations_failed = 0
+
+
 class SystemStatistics(msgspec.Struct, frozen=True):
     """Figures of a system.
 
@@ -38,6 +53,9 @@ class SystemStatistics(msgspec.Struct, frozen=True):
         suspects: runs that may kill processes, and wait to be tried alone or are being tried.
         tried_alone: suspects that were tried so far.
         sessions_renewed: sessions of the database that the saver has replaced so far.
+        questions_due: questions that answered themselves so far, and sleeps that ended.
+        reminders: of questions, so far.
+        escalations_failed: reminders whose function failed each time, or took too long.
     """
 
     active: int
@@ -64,15 +82,23 @@ class SystemStatistics(msgspec.Struct, frozen=True):
     suspects: int = 0
     tried_alone: int = 0
     sessions_renewed: int = 0
+    questions_due: int = 0
+    reminders: int = 0
+    escalations_failed: int = 0
 
 
 def statistics_of(
-    actor: SystemActor, *, misfits: int, dispatch: DispatchStatistics | None = None
+    actor: SystemActor,
+    *,
+    misfits: int,
+    alarms: AlarmCounts,
+    dispatch: DispatchStatistics | None = None,
 ) -> SystemStatistics:
     """The figures of a system.
 
     Args:
         misfits, dispatch: see `SystemStatistics`.
+        alarms: what its clock has done.
     """
     limits, writer = actor.limits, None if actor.host is None else actor.host.writer
     unsaved = 0 if writer is None else writer.waiting_bytes
@@ -103,4 +129,7 @@ def statistics_of(
         suspects=actor.trials.suspects,
         tried_alone=actor.trials.tried,
         sessions_renewed=getattr(actor.host and actor.host.saver, "sessions_renewed", 0),
+        questions_due=alarms.answered,
+        reminders=alarms.reminded,
+        escalations_failed=alarms.escalations_failed,
     )

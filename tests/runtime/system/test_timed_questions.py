@@ -250,6 +250,8 @@ class TestReminders:
             await ask(system)
             await timed.advance(DAY)
             assert (called, await value(system)) == ([1, 1, 1], "no")
+            found = system.statistics()
+            assert (found.reminders, found.escalations_failed, found.questions_due) == (1, 1, 1)
         (record,) = [r for r in caplog.records if "escalation.failed" in r.getMessage()]
         assert "no mail today" in record.getMessage()
 
@@ -271,6 +273,8 @@ class TestReminders:
         async with timed.system(in_a_row({"n": node})) as system:
             await ask(system)
             await timed.advance(DAY)
+            found = system.statistics()
+            assert (found.reminders, found.escalations_failed, found.questions_due) == (1, 0, 0)
         assert called == [1, 1]
 
 
