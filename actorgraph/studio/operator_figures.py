@@ -191,14 +191,7 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
             "/threads?status=waiting",
             found.oldest_s > 86_400,
         ),
-        Figure(
-            "Sleeping",
-            _count(found.sleeping or 0, "thread"),
-            "Threads that go on by themselves when their time has come.",
-            "No alarm: they wait for nobody.",
-            "",
-            "/threads?status=sleeping",
-        ),
+        _sleeping(found.sleeping or 0),
         Figure(
             "Cut off",
             _count(found.cut_off or 0, "thread"),
@@ -217,6 +210,17 @@ def _thread_figures(found: Any) -> tuple[Figure, ...]:
             "",
             "/threads?status=unfinished",
         ),
+    )
+
+
+def _sleeping(count: int) -> Figure:
+    return Figure(
+        "Sleeping",
+        _count(count, "thread"),
+        "Threads that go on by themselves when their time has come.",
+        "No alarm: they wait for nobody.",
+        "",
+        "/threads?status=sleeping",
     )
 
 
