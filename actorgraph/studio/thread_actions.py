@@ -86,8 +86,6 @@ def _answer(call: StudioCall, asked: Question) -> Any:
     Raises:
         FormError: it doesn't fit.
     """
-    if asked.sleeps:  # any answer ends it
-        return None
     raw = call.form.get(RAW, "").strip()
     if not asked.reviews or raw:
         return answer_of(form_of(asked.form.schema, GivenTexts(call.form)), raw)
