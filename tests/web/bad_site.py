@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from actorgraph import ActorSystem, StateGraph
+from actorgraph import ActorSystem, StateGraph, sleep
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.studio import Studio
 from actorgraph.values.ids import as_bytes
@@ -65,6 +65,11 @@ class Late:
         return {"log": ["late"]}
 
 
+def sleep_long(state: Said) -> None:
+    """A node that sleeps for a day."""
+    sleep(86_400)
+
+
 def embedded(texts: list[str]) -> list[list[float]]:
     """Vectors of texts."""
     return [[float(len(text)), 1.0] for text in texts]
@@ -77,7 +82,9 @@ LASTING: Any = {"default_ttl": 100_000, "refresh_on_read": True}
 def graphs() -> dict[str, Any]:
     late = StateGraph(Said).add_node("late", Late()).set_entry_point("late")
     made: dict[str, Any] = {name: GRAPHS[name] for name in ("log", "ask", "fail")}
-    return {name: graph.compile() for name, graph in {**made, "late": late}.items()}
+    nap = StateGraph(Said).add_node("nap", sleep_long).set_entry_point("nap")
+    made |= {"late": late, "nap": nap}
+    return {name: graph.compile() for name, graph in made.items()}
 
 
 class Site:
@@ -126,7 +133,7 @@ class Site:
         made["run_id"] = runs[0]["run_id"]
         state = await self.done("GET", f"/threads/{who}/state")
         made["checkpoint_id"] = state["checkpoint"]["checkpoint_id"]
-        for name in ("ask", "fail", "late"):
+        for name in ("ask", "fail", "late", "nap"):
             body = {**run, "assistant_id": name, "if_not_exists": "create"}
             wait = "" if name == "late" else "/wait"
             await self.done("POST", f"/threads/{who}-{name}/runs{wait}", body)

@@ -166,7 +166,16 @@ def interrupt(
     *,
     response_schema: type[T],
     due: timedelta | datetime | None = None,
-    otherwise: T = MISSING,
+    remind: Sequence[timedelta | datetime] = (),
+    escalate: Escalation | None = None,
+) -> T: ...
+@overload
+def interrupt(
+    value: Any,
+    *,
+    response_schema: type[T],
+    due: timedelta | datetime,
+    otherwise: T,
     remind: Sequence[timedelta | datetime] = (),
     escalate: Escalation | None = None,
 ) -> T: ...
