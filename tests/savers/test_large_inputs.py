@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 STEPS = 8
 CHARS = 300_000
-ROOM = 110_000
+ROOM = 120_000
 """Of what a database's tables, indexes and pages take besides their rows."""
 STEP_BYTES_MAX = 2_500
 BYTES_MAX = CHARS + ROOM + STEPS * STEP_BYTES_MAX
