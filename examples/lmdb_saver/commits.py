@@ -13,6 +13,7 @@ from actorgraph.savers.judge import (
     refused_copy,
 )
 from actorgraph.savers.retention import RemovalPlan, RetentionPoint, held_whole, plan_removal
+from actorgraph.values.alarms import TakeAlarm
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -69,6 +70,7 @@ def carry_out(rows: Rows, request: Request) -> CommitOutcome:
     if isinstance(request, Reseal):
         _reseal(rows, thread, request.resealer)
         return Committed()
+    assert not isinstance(request, TakeAlarm), "this saver keeps no alarms"
     assert not isinstance(request, THREAD_REQUESTS), "this saver has no index of threads"
     return _remove(rows, thread, request)
 
