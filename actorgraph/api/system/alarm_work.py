@@ -31,7 +31,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.alarm_actor import LEASE_S
 from actorgraph.runtime.system.statistics import AlarmCounts
 from actorgraph.superstep.question_times import due_reminders, overdue_answers
-from actorgraph.values.alarms import AlarmRow
+from actorgraph.values.alarms import AlarmRow, TakeAlarm
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.systems import ListRuns, RunRow
 
@@ -41,6 +41,8 @@ that asked; its context and options are the new run's."""
 
 BUSY_S = (0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 """Seconds before each look at a thread that is busy."""
+FULL_S = 1.0
+"""Seconds until a system that has room for no further run tries again."""
 TRIES_S = (1.0, 5.0)
 """Seconds before each further call of a function that failed."""
 
@@ -101,7 +103,7 @@ class AlarmWork:
         answers = overdue_answers(look.questions, now)
         if answers:
             assert look.restored is not None
-            return await self._give(name, thread_id, answers, look.restored.run)
+            return await self._give(name, row, answers, look.restored.run)
         reminders = due_reminders(look.questions, now)
         if not reminders:
             await store_reminded(at, row, look, (), now)
@@ -110,16 +112,21 @@ class AlarmWork:
         return True
 
     async def _give(
-        self, name: str, thread_id: str, answers: Mapping[str, Any], asked_by: bytes | None
+        self, name: str, row: AlarmRow, answers: Mapping[str, Any], asked_by: bytes | None
     ) -> bool:
+        thread_id = row.thread_id
         try:
             await self._answer(name, thread_id, answers, asked_by)
         except ThreadBusyError:
             return False
         except (AlreadyResumedError, UnknownInterruptError) as error:
             log_event("info", "alarm.superseded", thread_id=thread_id, error=str(error))
-        except (SystemBusyError, SystemClosedError) as error:  # it comes again after its lease
+        except (SystemBusyError, SystemClosedError) as error:
             log_event("warning", "alarm.postponed", thread_id=thread_id, error=str(error))
+            # This system, or another one, need not wait for the end of the lease.
+            if isinstance(error, SystemBusyError):
+                await anyio.sleep(FULL_S)
+            await self._host.writer.store(TakeAlarm(thread_id, row.at, self._host.clock.now()))
         else:
             self._counts.answered += len(answers)
             log_event("info", "question.due", thread_id=thread_id, interrupts=sorted(answers))

@@ -77,3 +77,33 @@ async def test_a_function_that_takes_long_holds_up_no_other_thread(saver, kind):
             go_on.set()
 
     assert state.values["bar"] == ["nobody"]
+
+
+async def test_a_question_that_is_due_while_the_system_is_full_is_answered_soon(saver):
+    """
+    A system that has no room for a further run answers the question once it has, not only when
+    its lease of the alarm is over.
+    """
+    go_on = anyio.Event()
+
+    async def node(state: Any) -> dict[str, Any]:
+        if state["foo"] == "slow":
+            await go_on.wait()
+            return {"bar": ["slow"]}
+        return {"bar": [interrupt("quick", due=5 * SOON, otherwise="nobody")]}
+
+    graph = in_a_row({"node": node})
+    async with ActorSystem({"g": graph}, saver=saver, max_runs=1, max_queued=1) as system:
+        graph_of = system.graphs["g"]
+        with anyio.fail_after(PATIENCE_S):
+            await (await system.start("g", "quick", {"foo": "quick"})).wait()
+            slow = [await system.start("g", f"slow{n}", {"foo": "slow"}) for n in range(2)]
+            while not system.statistics().refused:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+            go_on.set()
+            for run in slow:
+                await run.wait()
+            while (state := await graph_of.aget_state(at("quick"))).next:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
+    assert state.values["bar"] == ["nobody"]
