@@ -96,7 +96,8 @@ async def sleeps(path: Path, threads: int, *, together: bool) -> dict[str, Any]:
         begun; how many began early; CPU time of each.
     """
     woken, chance = Woken(), random.Random(threads)
-    async with ActorSystem({"g": woken.graph()}, saver=SqliteSaver(path)) as system:
+    graphs, saver = {"g": woken.graph()}, SqliteSaver(path)
+    async with ActorSystem(graphs, saver=saver, gc_threshold=50_000) as system:
         starts = time.perf_counter()
         await start(system, [(f"warm{number}", time.time() + 86_400) for number in range(200)])
         each_s = (time.perf_counter() - starts) / 200
