@@ -20,8 +20,8 @@ from tests.support.warm_processes import popen
 THREADS = 6
 EACH = 10
 """Kills over one database."""
-LIFE_S = (0.0, 0.7)
-"""Seconds after it has begun in which it is killed."""
+LIFE_S = {"sleep": 0.7, "charge": 0.12, "charge again": 0.12}
+"""Seconds after it has begun in which it is killed: while its threads are at work."""
 WHOLE_LIFE_S = 120.0
 JUDGED = ("lost", "run again", "early")
 """Counters that must be 0."""
@@ -51,7 +51,7 @@ def live(backend: str, job: str, place: str, told: Path, chance: random.Random) 
             assert process.poll() is None, "it fails"
             time.sleep(0.002)
         try:
-            process.wait(timeout=chance.uniform(*LIFE_S))
+            process.wait(timeout=chance.uniform(0, LIFE_S[job]))
         except subprocess.TimeoutExpired:
             process.kill()
             return True

@@ -16,9 +16,10 @@ from tests.faults.timed_graph import OWN_ANSWER, InFile
 from tests.support.graphs import at
 
 AT_ONCE = 20
-BESIDE_US = (-20_000, 500_000)
-"""Microseconds after the question's time in which a person answers; a system has to read, and to
-start a run, before its answer is there."""
+EARLIEST_US = -20_000
+LATEST_US = (10_000, 50_000, 500_000)
+"""Microseconds after the question's time in which a person answers. A system has to read, and to
+start a run, before its own answer is there, which takes a busy computer long."""
 JUDGED = ("wrong", "answered twice", "went on twice")
 PATIENCE_S = 120.0
 
@@ -96,7 +97,7 @@ async def race(
     async with anyio.create_task_group() as group:
         for number, thread in enumerate(threads):
             for question in (await graph.aget_state(at(thread))).interrupts:
-                moment = question.timing.due + chance.randint(*BESIDE_US)
+                moment = question.timing.due + chance.randint(EARLIEST_US, chance.choice(LATEST_US))
                 if number % 2:
                     await elsewhere.answer(thread, question.id, moment)
                     there += 1
