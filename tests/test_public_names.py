@@ -31,6 +31,7 @@ ROOT_NAMES_MAX = 70
 IMPORTS = re.compile(r"^ *from (actorgraph[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 FOR_AUTHORS = {
+    "actorgraph.values.alarms",
     *(f"actorgraph.savers.{name}" for name in ("judge", "paging", "retention", "systems")),
     *(f"actorgraph.values.{n}" for n in ("commits", "retention", "systems", "thread_rows")),
     *("actorgraph.codec.records", "actorgraph.rules.run_order"),
