@@ -39,7 +39,7 @@ Answer = Callable[[str, str, Mapping[str, Any], bytes | None], Awaitable[object]
 """Starts a run that answers questions: graph's name, thread id, interrupt id -> answer, and the run
 that asked; its context and options are the new run's."""
 
-BUSY_S = (0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
+BUSY_S = (0.0, 0.02, 0.05, *(0.1,) * 12)
 """Seconds before each look at a thread that is busy."""
 FULL_S = 1.0
 """Seconds until a system that has room for no further run tries again."""

@@ -179,7 +179,7 @@ async def count(state: Log) -> dict[str, Any]:
 
 async def talk(_: Chat) -> dict[str, Any]:
     model = GenericFakeChatModel(messages=iter([AIMessage("Hello there, dear reader of tokens")]))
-    await anyio.sleep(0.3)
+    await anyio.sleep(1)
     return {"messages": [await model.ainvoke("hi")]}
 
 
