@@ -6,7 +6,7 @@ question (`mark_invalid_resume`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, cast
 
@@ -105,7 +105,9 @@ class Interrupt:
         return None if known is None or known.due is None else as_datetime(known.due)
 
     def __repr__(self) -> str:
-        return fields_text(self)
+        if self.timing is None:
+            return fields_text(self)
+        return f"{fields_text(replace(self, timing=None))[:-1]}, timing={self.timing!r})"
 
 
 @dataclass(frozen=True, slots=True)
