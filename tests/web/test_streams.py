@@ -129,6 +129,27 @@ class TestReading:
         assert (again.status, again.text, again.ended) == (204, "", True)
         assert [kind.partition(b";")[0] for kind in again.types] == [b"text/event-stream"]
 
+    async def test_the_end_from_another_process_is_the_end(self, tmp_path):
+        """
+        A client that another process told the end of a run whose events aren't stored, or only the
+        state before it, gets no event again from the one that has them.
+        """
+        graphs = {"log": GRAPHS["log"].compile()}
+        async with ActorSystem(graphs, saver=SqliteSaver(tmp_path / "runs.db")) as owner:
+            run = await owner.start("log", "t", {"foo": "a"})
+            await run.wait()
+            async with ActorSystem(graphs, saver=SqliteSaver(tmp_path / "runs.db")) as other:
+                there = Client(last_event_id="2")
+                await there.read(EventStream(await other.run(run.id), there.request))
+            gap, state, end = there.ids()
+            cut, whole = Client(last_event_id=state), Client(last_event_id=end)
+            for client in (cut, whole):
+                await client.read(EventStream(run, client.request))
+
+        assert gap == "2"
+        assert ([name for name, _ in cut.events()], cut.ids()) == (["end"], [end])
+        assert (whole.status, whole.text) == (204, "")
+
     async def test_a_silent_stream_is_kept_open(self, system):
         """
         While nothing happens a comment is sent now and then.

@@ -1,5 +1,8 @@
 """Gaps: which events of a run a reader has missed, in numbers that events have had."""
 
+MADE_END = 10**15 - 1
+"""Offset of the end of a run that didn't store it. The state before it has the offset before."""
+
 
 def missing_events(after: int, following: int | None) -> dict[str, int | None]:
     """Return the range of missed events, as a "gap" event has it: `from` and `to`.

@@ -22,7 +22,7 @@ import anyio
 import msgspec
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.rules.system.gaps import missing_events
+from actorgraph.rules.system.gaps import MADE_END, missing_events
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import BUFFER_BYTES, Broadcast, Closing
 from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
@@ -255,6 +255,25 @@ class Journal(Broadcast):
         with self._turn:
             return self._ring[0].offset if self._ring else self.last + 1
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its newest event is the run's end."""
+        with self._turn:
+            return bool(self._ring) and self._ring[-1].ends
+
+    def end_after(self, offset: int) -> list[RunEvent]:
+        """The end, for a reader that got the state before it, or the end, from a `StoredReader`.
+
+        It has all that came before, and gets what is left with the offsets that it would get there.
+        """
+        with self._turn:
+            left = [event for event in list(self._ring)[-2:] if event.kind in ("error", "end")]
+        return [
+            msgspec.structs.replace(event, offset=MADE_END if event.ends else MADE_END - 1)
+            for event in left
+            if offset < MADE_END
+        ]
+
     def ready(self, offset: int, most: int) -> list[RunEvent]:
         """The visible events after an offset, up to `most`; [] if the ring lacks the next one.
 
@@ -349,8 +368,10 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._when_full: WhenFull = when_full
         self._pages: deque[RunEvent] = deque()
         self._left = False
-        # The offset is of an earlier attempt of a run whose events aren't stored.
-        if after > journal.last:
+        if after >= MADE_END - 1 and journal.has_ended:
+            self._pages.extend(journal.end_after(after))
+        elif after > journal.last:
+            # The offset is of an earlier attempt of a run whose events aren't stored.
             before = self._place.offset = journal.first - 1
             self._pages.extend(gap(before, None, journal.values))
         if when_full == "block":

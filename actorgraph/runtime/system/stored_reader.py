@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 import anyio
 import msgspec
 
+from actorgraph.rules.system.gaps import MADE_END
 from actorgraph.rules.system.scheduling import RunPlace
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import BATCH_EVENTS, gap
@@ -18,8 +19,6 @@ from actorgraph.runtime.system.lent_slots import slot_lent
 from actorgraph.values.systems import EventPage, RunEvent
 
 POLL_S = 0.2
-MADE_END = 10**15 - 1
-"""Offset of the end of a run that didn't store it."""
 LAST_LOOKS = 10
 """Polls for the "end" event of a run whose row says that it has ended: the row is stored first."""
 

@@ -16,7 +16,7 @@ from actorgraph.values.systems import EventPage, EventRow, ReadEvents, RunEvent,
 from tests.support.every_saver import Store
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
-from tests.support.systems import kinds, place
+from tests.support.systems import kinds, place, system_of
 
 __all__ = ["place"]
 
@@ -295,6 +295,37 @@ class TestTheEndElsewhere:
 
         missing = ["metadata", "gap", "values", "end"]
         assert told == (["metadata", "end"] if alive and comes else missing)
+
+
+class TestTheEndOfBoth:
+    """Readers that got the end of a run whose events aren't stored from another process."""
+
+    @pytest.mark.parametrize("fails", [False, True])
+    async def test_nothing_comes_again(self, place: Store, fails):
+        """
+        With the offset of the state before that end the process that had the run sends what is
+        left, and with that of the end nothing.
+        """
+
+        def say(state: Any) -> Any:
+            if fails:
+                raise ValueError("no")
+            return {"bar": ["a"]}
+
+        async with system_of(place, in_a_row({"a": say})) as owner:
+            run = await owner.start("g", "t", {"bar": []})
+            await run.wait()
+            async with system_of(place, in_a_row({"a": say})) as other:
+                elsewhere = await other.run(run.id)
+                told = [event async for event in elsewhere.events(after=2)]
+            left = [
+                [(event.kind, event.offset) async for event in run.events(after=event.offset)]
+                for event in (told[1], told[-1])
+            ]
+
+        assert [event.kind for event in told[:2]] == ["gap", "values"]
+        assert left == [[(event.kind, event.offset) for event in told[2:]], []]
+        assert [kind for kind, _ in left[0]] == ["error"] * fails + ["end"]
 
 
 class TestLooks:
