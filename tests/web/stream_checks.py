@@ -166,7 +166,8 @@ class Folded:
 
     Attributes:
         messages: their texts, by id.
-        chunks: the custom chunks of each that said some, joined, by the id of its message.
+        chunks: the custom chunks of each that said some, joined, by the id of its message; those
+            before a gap that the state behind it has whole are as there.
         dropped: the ids of messages that were taken back.
         open: the ids of messages in blocks that were begun, and neither ended nor broken off.
     """
@@ -177,10 +178,16 @@ class Folded:
         self.dropped: list[str] = []
         self.open: set[str] = set()
         self._whole: set[str] = set()
+        self._known: set[str] = set()
         self._current = ""
         self._owed = False
+        before = ""
         for one in settled(read):
+            # The protocol tells a gap by values alone; others come behind their checkpoint.
+            if one.name == "values" and "method" in one.data and before != "checkpoints":
+                self._learn(one.data["params"]["data"])
             self._take(one.name, one.data)
+            before = one.name
 
     def _take(self, name: str, data: Any) -> None:
         match name:
@@ -196,15 +203,23 @@ class Folded:
                 self._drop(data["ids"])
             case "custom":
                 text = data if isinstance(data, str) else data["params"]["data"]["payload"]
-                self.chunks[text.partition("·")[0]] += text
+                if (said := text.partition("·")[0]) not in self._known:
+                    self.chunks[said] += text
             case "gap":
                 self._owed = True
             case "values" if self._owed:
                 self.messages = {one["id"]: one["content"] for one in data.get("messages", ())}
                 self._whole = set(self.messages)
+                self._learn(data)
                 self._owed = False
             case _:
                 pass
+
+    def _learn(self, state: dict[str, Any]) -> None:
+        """Take what a state behind a gap has for what its messages' tasks said in chunks."""
+        texts = {one["id"]: one["content"] for one in state.get("messages", ())}
+        self.chunks.update(texts)
+        self._known |= texts.keys()
 
     def _begin(self, message: dict[str, Any]) -> None:
         self._current = message["id"]

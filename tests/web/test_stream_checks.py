@@ -100,6 +100,17 @@ class TestGaps:
         assert faults_of(read, may_miss=False)["needless"] == 1
         assert Folded(read).messages == {"a": SAID}
 
+    def test_chunks_that_a_gap_covers_are_as_its_state_has_them(self):
+        """The protocol tells it by values without a checkpoint; behind one they cover nothing."""
+        word = [Told(1, "custom", {"method": "custom", "params": {"data": {"payload": "a·0é𝄞 "}}})]
+        state = {"messages": [{"id": "a", "content": "a·0é𝄞 a·1é𝄞 "}]}
+        values = Told(3, "values", {"method": "values", "params": {"data": state}})
+        told = [Told(1, "custom", "a·0é𝄞 "), Told(1, "gap", GAP), Told(2, "values", state)]
+        behind = [*word, Told(2, "checkpoints", {"method": "checkpoints"}), values]
+        folded = [Folded(read).chunks["a"] for read in (told, [*word, values], behind)]
+
+        assert folded == ["a·0é𝄞 a·1é𝄞 "] * 2 + ["a·0é𝄞 "]
+
     def test_more_than_the_gap_may_not_be_missing(self):
         """An event before a gap, or behind it, is."""
         gap = [Told(4, "gap", GAP), Told(5, "values", STATE)]

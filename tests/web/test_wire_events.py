@@ -281,6 +281,49 @@ class TestMessages:
         begun = [("1", "message-start"), ("1", "content-block-start"), ("1", "content-block-delta")]
         assert said[5:] == [*begun, ("1", "error"), *begun]
 
+    @pytest.mark.parametrize(
+        ("state", "rest"),
+        [
+            ([AIMessage("a bc", id="m")], ["a ", "bc"]),
+            ([AIMessage("a ", id="m")], ["a "]),
+            ([AIMessage("another", id="m")], None),
+            ([AIMessage("a bc", id="of another")], None),
+            ("no list", None),
+        ],
+    )
+    def test_pieces_that_were_missed_are_taken_from_the_state(self, state, rest):
+        """
+        A message that the state behind a gap has whole gets its rest there, and its end: its task,
+        whose result was stored before a crash and the last pieces weren't, doesn't say them again.
+        """
+        events = made_of(
+            BEGIN,
+            ("messages", (), (AIMessageChunk("a ", id="m"), NODE)),
+            ("gap", (), {"from": 3, "to": None}),
+            ("values", (), {"messages": state}),
+            ("metadata", (), {"run_id": "r", "attempt": 2}),
+        )
+        said = [e.data for e in events if e.method == "messages"]
+        pieces = [one["delta"]["text"] for one in said if one["event"] == "content-block-delta"]
+        whole = [one["content"]["text"] for one in said if one["event"] == "content-block-finish"]
+
+        assert pieces == (rest or ["a "])
+        assert whole == (["".join(rest)] if rest else [])
+        assert (said[-1]["event"] == "message-finish") == bool(rest)
+        assert {one["id"] for one in said} == {"m"}
+
+    def test_values_without_a_gap_finish_no_message(self):
+        """
+        A state may have an earlier message of the same id while that is written anew.
+        """
+        events = made_of(
+            BEGIN,
+            ("messages", (), (AIMessageChunk("a ", id="m"), NODE)),
+            ("values", (), {"messages": [AIMessage("a bc", id="m")]}),
+        )
+
+        assert "content-block-finish" not in [e.data.get("event") for e in events]
+
 
 class TestSubscriptions:
     @pytest.mark.parametrize(

@@ -76,6 +76,11 @@ class _OpenBlock:
         self.content["args"] += block.get("args") or ""
         return {"type": "block-delta", "fields": {**self.content}}
 
+    def rest_of(self, text: str) -> str | None:
+        """What a text has beyond the block's; None if it doesn't begin with that."""
+        said = self.content.get("text") if self.kind == "text" else None
+        return text[len(said) :] if said is not None and text.startswith(said) else None
+
     def finish(self) -> Data:
         """The event that closes it, with the whole content."""
         content = self.content if self.kind in _TEXTS else self._whole_call()
@@ -119,6 +124,19 @@ class _OpenMessage:
             self._block = _OpenBlock(self._next(), block)
             yield self._block.start()
         yield self._block.add(block)
+
+    def rest_of(self, text: str) -> str | None:
+        """What a whole text has beyond this message's; None if that isn't the text's beginning."""
+        if self._block is None or self._blocks != 1:
+            return None if self._blocks else text
+        return self._block.rest_of(text)
+
+    def complete(self, rest: str) -> Iterator[Data]:
+        """Add the rest of the text, and end the message."""
+        if rest:
+            place = {} if self._block is None else {"index": self._block.place}
+            yield from self.add({"type": "text", "text": rest, **place})
+        yield from self.finish()
 
     def _next(self) -> int:
         self._blocks += 1
@@ -181,6 +199,25 @@ class MessageEvents:
             found += self._finish((namespace, identifier))
         return found
 
+    def end_missed(self, namespace: Namespace, state: Any) -> list[tuple[Namespace, str, Data]]:
+        """Complete and finish the messages that a state has, the one behind missed events.
+
+        Their tasks have ended and don't write again; the last pieces may be among the missed.
+        Messages of other content than text stay as they are.
+
+        Args:
+            state: as `to_plain` returns it.
+        """
+        texts = dict(_texts_in(state)) if self._open else {}
+        found: list[tuple[Namespace, str, Data]] = []
+        for key in list(self._open):
+            text = texts.get(key[1]) if key[0] == namespace else None
+            rest = None if text is None else self._open[key].rest_of(text)
+            if rest is not None:
+                message = self._open.pop(key)
+                found += [_shown(namespace, message, data) for data in message.complete(rest)]
+        return found
+
     def end_task(self, namespace: Namespace, task: str) -> list[tuple[Namespace, str, Data]]:
         """Finish the messages of a task that has ended."""
         ended = [key for key, one in self._open.items() if key[0] == namespace and one.task == task]
@@ -207,6 +244,18 @@ def _shown(namespace: Namespace, message: _OpenMessage, data: Data) -> tuple[Nam
     """Name the message in its event: clients distinguish messages of one node by `run_id`."""
     known = message.identifier
     return namespace, message.node, {**data, "id": known, "run_id": known}
+
+
+def _texts_in(state: Any) -> Iterator[tuple[str, str]]:
+    """Find the messages of text in a state's lists: ids and texts."""
+    fields = cast("Mapping[str, Any]", state).values() if isinstance(state, dict) else ()
+    for field in fields:
+        for item in cast("list[Any]", field) if isinstance(field, list) else ():
+            match item:
+                case {"id": str(identifier), "content": str(text)}:
+                    yield identifier, text
+                case _:
+                    pass
 
 
 def _beginning(message: Any, metadata: Mapping[str, Any], node: str) -> Data:

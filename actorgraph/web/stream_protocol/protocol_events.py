@@ -63,6 +63,7 @@ class WireTranslator:
         self._asked: set[str] = set()
         self._below: dict[Namespace, None] = {}
         self._begun = False
+        self._missed = False
         self._error: str | None = None
 
     def events(self, event: RunEvent) -> list[WireEvent]:
@@ -77,6 +78,7 @@ class WireTranslator:
                 found += _of_messages(self._messages.begin_attempt(task))
             case "gap" | "drain":
                 self.has_left |= kind == "drain"
+                self._missed |= kind == "gap"
             case "values":
                 found += self._values(namespace, data)
             case "updates":
@@ -134,7 +136,10 @@ class WireTranslator:
             given = cast("Mapping[str, Any]", data)
             yield from self._questions(namespace, given[_ASKS])
             state = {key: value for key, value in given.items() if key != _ASKS}
-        self._held[namespace] = to_plain(state)
+        shown = self._held[namespace] = to_plain(state)
+        if self._missed and not namespace:
+            self._missed = False
+            yield from _of_messages(self._messages.end_missed(namespace, shown))
 
     def _updates(self, namespace: Namespace, data: Any) -> Iterator[WireEvent]:
         for node, values in cast("Mapping[str, Any]", data).items():
