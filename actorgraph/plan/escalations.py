@@ -7,10 +7,13 @@ find it: among the variables that it takes from the function around it, else in 
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from actorgraph.plan.plan import Plan
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
+
+CALL = "__call__"
 
 
 def way_to(nodes: Sequence[str], name: str) -> str:
@@ -42,10 +45,12 @@ def function_at(plan: Plan, way: str) -> Callable[..., Any] | None:
 
 
 def _named(call: Any, name: str) -> Callable[..., Any] | None:
+    while isinstance(call, partial):
+        call = call.func
     function: Any = inspect.unwrap(getattr(call, "__func__", call))
     code = getattr(function, "__code__", None)
     if code is None:  # an object with `__call__`
-        function = vars(type(call)).get("__call__")
+        function = getattr(type(call), CALL, None)
         code = getattr(function, "__code__", None)
     if code is None:
         return None

@@ -56,6 +56,7 @@ from actorgraph.superstep.task_failures import (
     with_input_advice,
 )
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
+from actorgraph.values.alarms import NO_TIMINGS
 from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.policies import Durability
@@ -302,7 +303,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
         changed: the channels that `apply` has returned.
     """
     state.step += 1
-    state.source = source
+    state.source, state.timings = source, NO_TIMINGS
     # The id that a new RunState is made with (step -2) is never stored and can't be a parent.
     state.parent = state.checkpoint if state.step > -1 or state.head else None
     state.checkpoint = state.mint(state.step, state.checkpoint)

@@ -370,6 +370,12 @@ def take_answer_back(
     """
     state.refused = error
     state.generation += 1
+    timing = state.timings.get(question.id)
+    if timing is not None:
+        # Its own answer that is refused would be given again at once.
+        given = (*task.answers, *task.routed.values())
+        own = timing.due is not None and timing.own_answer in given
+        question = replace(question, timing=replace(timing, due=None) if own else timing)
     state.interrupted[task.id] = (question,)
     chunks.hold_interrupt(state, (question,))
     chunks.hold_task(state, task, interrupts=(question,))

@@ -6,7 +6,7 @@ answers of a later generation exist; a question of its subgraph waits until some
 routed an answer to its id.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -60,7 +60,8 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
     by_task: dict[str, Attempt] = {}
     newest: dict[str, dict[int, StoredWrite]] = {}
     routed: list[StoredWrite] = []
-    for row in ledger:
+    rows = ledger if isinstance(ledger, Sequence) else tuple(ledger)
+    for row in rows:
         if row.task == NULL_TASK:
             continue
         attempt = by_task.setdefault(row.task, Attempt(path=row.path))
@@ -79,9 +80,27 @@ def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
         _read_controls(attempt, newest.get(task, {}))
     for row in sorted(routed, key=_generation):
         merged = {**by_task[row.task].routed, **row.writes[0][1]}
-        # None takes a refused answer back.
-        by_task[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
+        if None in row.writes[0][1].values():
+            for identifier in _taken_back(row, rows):
+                del merged[identifier]
+        by_task[row.task].routed = merged
     return by_task
+
+
+def _taken_back(row: StoredWrite, rows: Iterable[StoredWrite]) -> set[str]:
+    """The questions whose refused answers a row takes back: by None, and beside the question.
+
+    That is asked again in a row of the same generation (`take_answer_back` in `answers.py`).
+    Without it None is an answer, as of a sleep.
+    """
+    asked = {
+        question.id
+        for other in rows
+        if (other.task, other.generation) == (row.task, row.generation)
+        and other.index == CONTROL_INDEX[INTERRUPT]
+        for question in other.writes[0][1]
+    }
+    return {i for i, answer in row.writes[0][1].items() if answer is None and i in asked}
 
 
 def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:

@@ -54,8 +54,13 @@ def with_first_times(
 
 
 def _since(question: Interrupt, timing: Timing) -> Interrupt:
+    own = question.timing
+    assert own is not None
+    if own.sleeps != timing.sleeps:
+        return question  # another one, at the same place of the node
     value = sleep_value(timing.due) if timing.sleeps and timing.due else question.value
-    return replace(question, value=value, timing=timing)
+    times = replace(timing, otherwise=own.otherwise, escalate=own.escalate)
+    return replace(question, value=value, timing=times)
 
 
 def timings_of(questions: Iterable[Interrupt]) -> dict[str, Timing]:

@@ -151,7 +151,11 @@ def save(
 
 def alarm_after(state: RunState) -> int:
     """When the open questions of a run that leaves do something; 0 for never."""
-    return next_time(question for asked in state.interrupted.values() for question in asked)
+    times = [next_time(question for asked in state.interrupted.values() for question in asked)]
+    if any(i not in state.results and i not in state.interrupted for i in state.tasks):
+        # A task that failed, or was stopped, before it could ask again still has its questions.
+        times += [timing.next or 0 for timing in state.timings.values()]
+    return min(filter(None, times), default=0)
 
 
 def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:

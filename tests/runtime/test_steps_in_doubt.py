@@ -153,6 +153,27 @@ async def test_a_person_is_asked(saver, kind, answer, receipt, orders):
 
 
 @KINDS
+async def test_a_person_is_asked_about_each_attempt(saver, kind):
+    """
+    That one attempt was not done says nothing of the next one: a person is asked again.
+    """
+    shop = Shop(lost=2)
+    graph = in_a_row({"node": nodes(shop, "ask")[kind]}, checkpointer=saver)
+    with pytest.raises(ConnectionError):
+        await graph.ainvoke({}, at())
+    await graph.ainvoke(None, at())
+    with pytest.raises(ConnectionError):
+        await graph.ainvoke(Command(resume={"done": False}), at())
+    paused = await graph.ainvoke(None, at())
+    assert len(paused["__interrupt__"]) == 1
+    assert len(shop.orders) == 2
+    result = await graph.ainvoke(Command(resume={"done": True, "result": "found"}), at())
+
+    assert result["bar"] == ["found"]
+    assert len(shop.orders) == 2
+
+
+@KINDS
 async def test_later_questions_have_their_own_answers(saver, kind):
     """
     Questions that a node asks after a person was asked about a step get their own answers, however

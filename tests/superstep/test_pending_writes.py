@@ -192,11 +192,20 @@ def routed(generation: int, **answers: Any) -> StoredWrite:
 class TestRouted:
     def test_answers_of_all_generations_are_kept(self):
         """
-        Later answers are added by id and replace earlier ones; None takes one back.
+        Later answers are added by id and replace earlier ones; None is an answer too.
         """
         ledger = [routed(3, y=None, z=3), routed(1, x=1, y=1), routed(2, y=2, x=2)]
 
-        assert attempts(ledger)["t"].routed == {"x": 2, "z": 3}
+        assert attempts(ledger)["t"].routed == {"x": 2, "y": None, "z": 3}
+
+    def test_a_refused_answer_is_taken_back_beside_its_question(self):
+        """
+        None takes an answer back if the question is asked again by a row of the same generation.
+        """
+        ledger = [asked(1, Q1, Q2), routed(2, **{Q1.id: "x", Q2.id: "y"}), asked(3, Q1)]
+        ledger.append(routed(3, **{Q1.id: None, Q2.id: None}))
+
+        assert attempts(ledger)["t"].routed == {Q2.id: None}
 
     def test_a_question_of_a_subgraph_waits_until_it_has_one(self):
         """

@@ -41,6 +41,8 @@ that asked; its context and options are the new run's."""
 
 BUSY_S = (0.0, 0.02, 0.05, *(0.1,) * 12)
 """Seconds before each look at a thread that is busy."""
+ESCALATIONS = 64
+"""Functions that remind that a system calls at once; those of a program's own threads are apart."""
 FULL_S = 1.0
 """Seconds until a system that has room for no further run tries again."""
 TRIES_S = (1.0, 5.0)
@@ -67,6 +69,7 @@ class AlarmWork:
         self._graphs = graphs
         self._answer = answer
         self._counts = counts
+        self._calls = anyio.Semaphore(ESCALATIONS)
         self._names = {graph.plan.name: name for name, graph in reversed([*graphs.items()])}
 
     @property
@@ -126,7 +129,9 @@ class AlarmWork:
             # This system, or another one, need not wait for the end of the lease.
             if isinstance(error, SystemBusyError):
                 await anyio.sleep(FULL_S)
-            await self._host.writer.store(TakeAlarm(thread_id, row.at, self._host.clock.now()))
+            later = int(FULL_S * 1e6) if isinstance(error, SystemClosedError) else 0
+            at = self._host.clock.now() + later
+            await self._host.writer.store(TakeAlarm(thread_id, row.at, at))
         else:
             self._counts.answered += len(answers)
             log_event("info", "question.due", thread_id=thread_id, interrupts=sorted(answers))
@@ -136,23 +141,29 @@ class AlarmWork:
         self, at: AddressedGraph, row: AlarmRow, look: Look, questions: Sequence[Interrupt]
     ) -> None:
         """Call the functions of questions that remind, and record that they have."""
+        begun = {q.id for q in questions if q.timing is not None and not q.timing.escalate}
         left_s = (row.at - self._host.clock.now()) / 1e6
         with anyio.move_on_after(left_s * 0.8):
             async with anyio.create_task_group() as group:
                 for question in questions:
-                    group.start_soon(self._escalate, at.plan, row.thread_id, question)
+                    group.start_soon(self._escalate, at.plan, row.thread_id, question, begun)
+        if not begun:  # there was no time left: whoever takes it next calls them
+            return
         try:
-            ids = {question.id for question in questions}
-            await store_reminded(at, row, look, ids, self._host.clock.now())
+            await store_reminded(at, row, look, begun, self._host.clock.now())
         except ConflictError as error:
             log_event("info", "alarm.superseded", thread_id=row.thread_id, error=str(error))
         else:
-            self._counts.reminded += len(ids)
+            self._counts.reminded += len(begun)
 
-    async def _escalate(self, plan: Plan, thread_id: str, question: Interrupt) -> None:
+    async def _escalate(
+        self, plan: Plan, thread_id: str, question: Interrupt, begun: set[str]
+    ) -> None:
         done = False
         try:
-            done = await _remind(plan, thread_id, question)
+            async with self._calls:
+                begun.add(question.id)
+                done = await _remind(plan, thread_id, question)
         finally:  # also when it takes too long
             self._counts.escalations_failed += not done
 
@@ -197,6 +208,8 @@ async def _call(function: Callable[..., Any], question: Interrupt, times: int) -
     if inspect.iscoroutinefunction(function):
         await function(question, times)
         return
-    answer = await anyio.to_thread.run_sync(function, question, times, abandon_on_cancel=True)
+    answer = await anyio.to_thread.run_sync(
+        function, question, times, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+    )
     if inspect.isawaitable(answer):
         await answer

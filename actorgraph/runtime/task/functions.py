@@ -317,8 +317,9 @@ ResultT = TypeVar("ResultT")
 
 Doubt = Callable[[], Awaitable[ResultT | None]] | Callable[[], ResultT | None] | Literal["ask"]
 """What to do about a step that has begun and whose end is unknown: see `astep`."""
-BEGUN, ASKED = " (begun)", " (asked)"
-"""Ends of the keys of rows that say that a step with `doubt=` has begun, and that it has asked."""
+BEGUN, ASKED, AGAIN = " (begun)", " (asked)", " (again)"
+"""Ends of the keys of rows that say that a step with `doubt=` has begun, and that it has asked; of
+those that begin once more after a person has said that it was not done."""
 
 
 @overload
@@ -382,14 +383,17 @@ async def kept_step(
     try:
         result: Any = None
         if doubt is not None:
-            begun = _begun(scope, calls, key, doubt)
-            if begun is not None:
-                await begun
-            else:
+            part = key
+            while (begun := _begun(scope, calls, part, doubt)) is None:
                 found = _ask_about(key) if doubt == "ask" else doubt()
                 result = await found if inspect.isawaitable(found) else found
                 if doubt == "ask":
-                    await _note_question(scope, calls, key)
+                    await _note_question(scope, calls, part)
+                if doubt != "ask" or result is not None:
+                    break
+                part += AGAIN
+            if begun is not None:
+                await begun
         if result is None:
             value = function()
             result = await value if inspect.isawaitable(value) else value
@@ -422,13 +426,16 @@ def step(
         return known
     result: Any = None
     if doubt is not None:
-        begun = _begun(scope, calls, key, doubt)
-        if begun is not None:
-            begun.result()
-        else:
+        part = key
+        while (begun := _begun(scope, calls, part, doubt)) is None:
             result = _ask_about(key) if doubt == "ask" else doubt()
             if doubt == "ask":
-                _note_question(scope, calls, key).result()
+                _note_question(scope, calls, part).result()
+            if doubt != "ask" or result is not None:
+                break
+            part += AGAIN
+        if begun is not None:
+            begun.result()
     if result is None:
         result = function()
     calls.store_step(scope, identifier, key, result).result()
@@ -471,8 +478,9 @@ def _note_question(scope: TaskScope, calls: TaskCalls, key: str) -> TaskFuture[A
 
 def _skip_question(scope: TaskScope, calls: TaskCalls, key: str) -> None:
     """Count the question that a step has asked in an earlier attempt, which has its answer."""
-    if calls.step_result(step_id(scope.task, key + ASKED)) is not EMPTY:
+    while calls.step_result(step_id(scope.task, key + ASKED)) is not EMPTY:
         scope.asked += 1
+        key += AGAIN
 
 
 DOUBT_SCHEMA = {
@@ -529,7 +537,7 @@ def _task_and_step(what: str, key: str) -> tuple[TaskScope, TaskCalls, str]:
         )
     if scope.progress is not None:
         scope.progress()
-    if key.endswith((BEGUN, ASKED)):
+    if key.endswith((BEGUN, ASKED, AGAIN)):
         raise InvalidConfigError(
             f"the key {key!r} of {what} ends like that of a row of this library's own",
             do="choose another key",

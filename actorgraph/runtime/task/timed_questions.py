@@ -10,6 +10,7 @@ from actorgraph.plan.escalations import function_at, way_to
 from actorgraph.runtime.task.scope import TaskScope, current
 from actorgraph.values.alarms import (
     Timing,
+    as_datetime,
     as_microseconds,
     from_now,
     is_expired,
@@ -49,11 +50,14 @@ def timing_of(
         )
     at = None if due is None else _time("due", due, now)
     reminders = sorted(_time("remind", each, now) for each in remind)
-    if at is not None and reminders and reminders[-1] >= at:
+    # A length from now against a date: asked again later, it may be past that date.
+    alike = [_time("remind", each, now) for each in remind if type(each) is type(due)]
+    if at is not None and max(alike, default=at - 1) >= at:
         raise InvalidConfigError(
             "a question reminds until it is due; the last time of remind= is not before due=",
             do="remind earlier, or leave that time out",
         )
+    reminders = [each for each in reminders if at is None or each < at]
     own = () if otherwise is MISSING else (otherwise,)
     way = "" if escalate is None else _way(scope, escalate)
     return Timing(now, at, own, tuple(reminders), way)
@@ -84,7 +88,7 @@ def sleep(length: timedelta | float) -> "Awake":
             do="sleep(timedelta(days=30)), or sleep_until(datetime)",
         )
     span = length if isinstance(length, timedelta) else timedelta(seconds=length)
-    return _sleep(scope, from_now(span, _now(scope, "sleep()")))
+    return _sleep(scope, _within_calendar("length", from_now(span, _now(scope, "sleep()"))))
 
 
 def sleep_until(at: datetime) -> "Awake":
@@ -143,7 +147,7 @@ def _now(scope: TaskScope, what: str) -> int:
 
 def _time(name: str, given: Any, now: int) -> int:
     if isinstance(given, timedelta):
-        return from_now(given, now)
+        return _within_calendar(name, from_now(given, now))
     if not isinstance(given, datetime):
         raise InvalidConfigError(
             f"{name}= takes a timedelta or a datetime, got {shown(given)}",
@@ -155,6 +159,18 @@ def _time(name: str, given: Any, now: int) -> int:
             do="pass e.g. datetime.now(timezone.utc) + timedelta(hours=4)",
         )
     return as_microseconds(given)
+
+
+def _within_calendar(name: str, at: int) -> int:
+    """Return a time; one after the year 9999 can't be shown."""
+    try:
+        as_datetime(at)
+    except OverflowError:
+        raise InvalidConfigError(
+            f"{name}= is after the year 9999, or before the year 1",
+            do="leave it out for a question that waits for ever",
+        ) from None
+    return at
 
 
 def _way(scope: TaskScope, escalate: Escalation) -> str:
