@@ -286,14 +286,20 @@ def faults_at_end(
         stored: whether the run's events were stored, so that none may be missing.
     """
     form = client.form
-    there = {one.id: one.data for one in whole.all if one is not None} if whole else {}
+    # A gap of what isn't stored has the id of the event before it.
+    all_there = [one for one in whole.all if one is not None and one.name != "gap"] if whole else []
+    there = {one.id: one.data for one in all_there}
     known = {name: place for place, name in enumerate(filter(None, there), 1) if name}
     read = client.reading(known)
     found = faults_of(read, may_miss=not stored) if form.counts or whole else Counter[str]()
     if form.adds and stored:
         found += faults_in_words(read, client.place.name)
     if whole is not None and form.same:
-        others = [one for one in client.all if one is not None and one.id is not None]
+        others = [
+            one
+            for one in client.all
+            if one is not None and one.id is not None and one.name != "gap"
+        ]
         found["other data"] += sum(there.get(one.id) != one.data for one in others)
     return +(found + _unlike(form, Folded(read), state, stored=stored))
 

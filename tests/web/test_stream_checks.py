@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from actorgraph.rules.system.gaps import MADE_END
 from tests.web.stream_checks import Again, Folded, Told, faults_in_words, faults_of
 
 READ: list[Told | Again] = [
@@ -110,6 +111,14 @@ class TestGaps:
         folded = [Folded(read).chunks["a"] for read in (told, [*word, values], behind)]
 
         assert folded == ["a·0é𝄞 a·1é𝄞 "] * 2 + ["a·0é𝄞 "]
+
+    def test_an_end_that_was_not_stored_has_a_gap_before_it(self):
+        """A kill may come before the end is stored; a gap of which the end is known is needless."""
+        rest = [Told(MADE_END - 1, "values", STATE), Told(MADE_END, "end", {})]
+        unknown, known = ({"from": 6, "to": to} for to in (None, MADE_END - 1))
+
+        assert not faults_of([*READ[:6], Told(5, "gap", unknown), *rest], may_miss=False).total()
+        assert faults_of([*READ[:6], Told(5, "gap", known), *rest], may_miss=False)["needless"]
 
     def test_more_than_the_gap_may_not_be_missing(self):
         """An event before a gap, or behind it, is."""
